@@ -1,0 +1,5 @@
+"""Specroute's gateway."""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"

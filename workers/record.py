@@ -1,0 +1,69 @@
+"""What a worker is: the value an agent publishes and a gateway reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import orjson
+
+from workers.state import WorkerState
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRecord:
+    """One worker at one instant. Times are wall-clock seconds; `context` is tokens per request."""
+
+    name: str
+    model: str
+    mode: str  # as asked for
+    effective_mode: str  # as it turned out: "ar" for a drafter that never drafts
+    url: str
+    state: WorkerState
+    slots: int
+    context: int
+    spec_hash: str
+    heartbeat_at: float
+    started_at: float = 0.0
+    aliases: tuple[str, ...] = ()
+    engine: str = "llama-server"
+    transport: str = "http11"
+    host: str = ""
+    pid: int | None = None
+    reason: str = ""  # why it is not ready, or degraded: one sentence
+    build: str = ""
+    argv: tuple[str, ...] = ()
+    log_path: str = ""
+    progress: float = 0.0  # of loading, 0 to 1
+    restarts: int = 0
+    unified_kv: bool = False
+    vision: bool = False
+    default_thinking: bool = False
+    priority: int = 0
+    exclusive_group: str | None = None
+    features: tuple[str, ...] = ("tools", "grammar", "json_schema", "logprobs", "n")
+
+    def dumps(self) -> bytes:
+        """The record as JSON bytes."""
+        return orjson.dumps(asdict(self))
+
+    @classmethod
+    def loads(cls, data: bytes | str) -> WorkerRecord:
+        """Read `dumps`' bytes; unknown fields of newer versions are ignored.
+
+        Raises:
+            ValueError: not a record.
+        """
+        values = orjson.loads(data)
+        if not isinstance(values, Mapping):
+            raise ValueError("a worker record must be a JSON object")
+        known: dict[str, Any] = {k: v for k, v in values.items() if k in cls.__slots__}
+        try:
+            known["state"] = WorkerState(known["state"])
+            for key in ("aliases", "argv", "features"):
+                if key in known:
+                    known[key] = tuple(known[key])
+            return cls(**known)
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"not a worker record: {error}") from error

@@ -1,0 +1,86 @@
+"""llama-server's `timings` block as one value, with the contract's definitions on it.
+
+Every field may be absent: unknown is None, never 0. The server counts the first generated token as
+free, so speed and lengths are over predicted_n - 1 tokens (contract, section 5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Tokens and milliseconds of one finished answer."""
+
+    cache_n: int | None = None
+    prompt_n: int | None = None
+    prompt_ms: float | None = None
+    predicted_n: int | None = None
+    predicted_ms: float | None = None
+    draft_n: int | None = None
+    draft_n_accepted: int | None = None
+
+    @property
+    def acceptance_rate(self) -> float | None:
+        """draft_n_accepted / draft_n; None when nothing was drafted or nothing is known."""
+        if not self.draft_n or self.draft_n_accepted is None:
+            return None
+        return self.draft_n_accepted / self.draft_n
+
+    @property
+    def steps(self) -> int | None:
+        """Verification steps: predicted_n - 1 - draft_n_accepted (no drafts: one step a token)."""
+        if self.predicted_n is None or self.predicted_n < 2:
+            return None
+        return max(1, self.predicted_n - 1 - (self.draft_n_accepted or 0))
+
+    @property
+    def mean_accepted_length(self) -> float | None:
+        """(predicted_n - 1) / steps, over all steps, drafted or not; tokens per step."""
+        steps = self.steps
+        if steps is None or self.predicted_n is None:
+            return None
+        return (self.predicted_n - 1) / steps
+
+    @property
+    def decode_tokens_per_second(self) -> float | None:
+        """(predicted_n - 1) / predicted_ms in tokens per second."""
+        if self.predicted_n is None or self.predicted_n < 2 or not self.predicted_ms:
+            return None
+        return 1000.0 * (self.predicted_n - 1) / self.predicted_ms
+
+    @property
+    def prompt_tokens(self) -> int | None:
+        """The whole prompt: cached + evaluated tokens."""
+        if self.prompt_n is None:
+            return None
+        return self.prompt_n + (self.cache_n or 0)
+
+    @classmethod
+    def from_payload(cls, timings: Mapping[str, Any] | None) -> Timings:
+        """Read a `timings` object; wrong types and missing fields become None."""
+        source = timings if isinstance(timings, Mapping) else {}
+        return cls(
+            cache_n=_count(source.get("cache_n")),
+            prompt_n=_count(source.get("prompt_n")),
+            prompt_ms=_milliseconds(source.get("prompt_ms")),
+            predicted_n=_count(source.get("predicted_n")),
+            predicted_ms=_milliseconds(source.get("predicted_ms")),
+            draft_n=_count(source.get("draft_n")),
+            draft_n_accepted=_count(source.get("draft_n_accepted")),
+        )
+
+
+def _count(value: Any) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        return None
+    return value
+
+
+def _milliseconds(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
+        return None
+    return float(value)
