@@ -1,0 +1,52 @@
+"""The fleet as seen at one instant: choosing never looks at live objects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workers.record import WorkerRecord
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSnapshot:
+    """One worker at one instant.
+
+    `slots` is what this gateway may use (its lease), never more than the record's. `in_flight` counts
+    this gateway's reservations, `total_in_flight` those of all gateways as last heard.
+    `remaining_tokens` are the expected output tokens left of this gateway's requests in flight.
+    """
+
+    record: WorkerRecord
+    slots: int
+    in_flight: int = 0
+    total_in_flight: int = 0
+    remaining_tokens: tuple[float, ...] = ()
+    available: bool = True  # False: breaker open, or stale heartbeat
+    unavailable_reason: str = ""
+
+    @property
+    def name(self) -> str:
+        """The worker's configured name."""
+        return self.record.name
+
+    @property
+    def free_slots(self) -> int:
+        """Slots that this gateway may still take."""
+        return max(0, self.slots - self.in_flight)
+
+    @property
+    def occupancy(self) -> int:
+        """Requests decoding at once on this worker, as far as this gateway knows."""
+        return max(self.in_flight, self.total_in_flight)
+
+
+@dataclass(frozen=True, slots=True)
+class FleetView:
+    """All workers of one model, in a stable order."""
+
+    model: str
+    workers: tuple[WorkerSnapshot, ...]
+
+    def find(self, name: str) -> WorkerSnapshot | None:
+        """The worker of that name, or None."""
+        return next((w for w in self.workers if w.name == name), None)
