@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import orjson
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 EngineName = Literal["llama-server", "luce", "external"]
 KVLayout = Literal["split", "unified"]

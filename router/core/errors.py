@@ -1,20 +1,20 @@
 """One tree of refusals and one table to OpenAI error bodies.
 
-    GatewayError
-      BadRequest            400 invalid_request_error
-      Unauthorized          401 authentication_error
-      Forbidden             403 permission_error
-      NotFound              404 invalid_request_error
-      MethodNotAllowed      405
-      TooLarge              413
-      UnsupportedMediaType  415
-      RateLimited           429 rate_limit_error, code rate_limit_exceeded
-      Saturated             429 rate_limit_error, code queue_full
-      NotSupported          501 not_supported_error
-      UpstreamFailed        502 server_error, code worker_failed
-      NoWorker              503 server_error, code no_worker
-      Loading               503 server_error, code loading
-      UpstreamTimeout       504 server_error, code timeout
+GatewayError
+  BadRequest            400 invalid_request_error
+  Unauthorized          401 authentication_error
+  Forbidden             403 permission_error
+  NotFound              404 invalid_request_error
+  MethodNotAllowed      405
+  TooLarge              413
+  UnsupportedMediaType  415
+  RateLimited           429 rate_limit_error, code rate_limit_exceeded
+  Saturated             429 rate_limit_error, code queue_full
+  NotSupported          501 not_supported_error
+  UpstreamFailed        502 server_error, code worker_failed
+  NoWorker              503 server_error, code no_worker
+  Loading               503 server_error, code loading
+  UpstreamTimeout       504 server_error, code timeout
 """
 
 from __future__ import annotations

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from classifier import Classification
-from router.core.decision import RoutingDecision
 from workers.timings import Timings
+
+if TYPE_CHECKING:
+    from classifier import Classification
+    from router.core.decision import RoutingDecision
 
 
 class Status(StrEnum):

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from workers.record import WorkerRecord
+if TYPE_CHECKING:
+    from workers.record import WorkerRecord
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerSnapshot:
     """One worker at one instant.
 
-    `slots` is what this gateway may use (its lease), never more than the record's. `in_flight` counts
-    this gateway's reservations, `total_in_flight` those of all gateways as last heard.
+    `slots` is what this gateway may use (its lease), never more than the record's. `in_flight`
+    counts this gateway's reservations, `total_in_flight` those of all gateways as last heard.
     `remaining_tokens` are the expected output tokens left of this gateway's requests in flight.
     """
 

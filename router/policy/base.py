@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from classifier import Classification, RequestFeatures
 from router.core import FleetView, Outcome, RoutingDecision, Wishes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from classifier import Classification, RequestFeatures
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,8 +18,8 @@ class PolicyInput:
     """Everything a choice may look at.
 
     `prompt_tokens` is an estimate; `cached_tokens` says per worker how many of them it probably
-    holds; `home` is the worker that served the conversation's last turn. `now` is monotonic seconds;
-    `wall` is Unix seconds and only seeds the state epoch.
+    holds; `home` is the worker that served the conversation's last turn. `now` is monotonic
+    seconds; `wall` is Unix seconds and only seeds the state epoch.
     """
 
     request_id: str
