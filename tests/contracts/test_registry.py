@@ -23,7 +23,7 @@ from workers.registry import (
 )
 from workers.state import WorkerState
 
-SECRET = "cluster secret"
+SECRET = "cluster secret"  # noqa: S105
 
 
 class ManualClock:
@@ -183,7 +183,7 @@ async def test_records_and_commands_of_strangers_are_refused(redis_url):
     async with aclosing(ours.commands()) as commands, asyncio.timeout(5):
         async with asyncio.TaskGroup() as tasks:
             first = tasks.create_task(anext(commands))
-            while await theirs.send(Command(Verb.DRAIN, "code", 1.0, "forged")) == 0:
+            while await theirs.send(Command(Verb.DRAIN, "code", 1.0, "forged")) == 0:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
             await client.publish(key("commands"), seal(SECRET, "command", b'["format disk"]'))
             await ours.send(Command(Verb.DRAIN, "code", 1.0, "true"))
