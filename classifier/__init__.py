@@ -1,0 +1,38 @@
+"""Knows before the first token what kind of text a request will produce."""
+
+from __future__ import annotations
+
+from classifier.artifact import Predictor, load
+from classifier.classes import (
+    CLASS_OF_KIND,
+    CLASSES,
+    KINDS,
+    Classification,
+    Contribution,
+    WorkloadClass,
+)
+from classifier.features import RequestFeatures, extract
+from classifier.memory import Evidence, Memory, blend, combine, fingerprint
+from classifier.produced import ProducedLabel, label_output
+from classifier.rules import RuleClassifier
+
+__all__ = [
+    "CLASSES",
+    "CLASS_OF_KIND",
+    "KINDS",
+    "Classification",
+    "Contribution",
+    "Evidence",
+    "Memory",
+    "Predictor",
+    "ProducedLabel",
+    "RequestFeatures",
+    "RuleClassifier",
+    "WorkloadClass",
+    "blend",
+    "combine",
+    "extract",
+    "fingerprint",
+    "label_output",
+    "load",
+]

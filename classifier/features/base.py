@@ -1,0 +1,202 @@
+"""Reads a request body into the few bounded strings every feature group works on.
+
+A body is somebody else's JSON: any field may have any type, and nothing here raises. Only windows
+of the texts are kept (a 200 KB conversation costs what a short one does); lengths are of the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+USER_HEAD: Final = 450
+USER_TAIL: Final = 350
+SYSTEM_HEAD: Final = 300
+SYSTEM_TAIL: Final = 150
+PREVIOUS: Final = 300
+TOOLS_READ: Final = 16
+"""Window sizes in characters (tools in items): the study's, plus a tail of long system prompts,
+where the output format usually stands."""
+
+_IMAGE_TYPES: Final = frozenset({"image_url", "input_image", "image"})
+_SYSTEM_ROLES: Final = frozenset({"system", "developer"})
+
+
+@dataclass(frozen=True, slots=True)
+class PromptText:
+    """The windows of one request.
+
+    `head` and `tail` are the ends of the last user turn (`tail` is empty if `head` holds it all);
+    `previous_answer` is the last assistant turn before it, `previous_user` the user turn before
+    that; `prefill` is a trailing assistant message. `prompt_chars` counts all message texts.
+    """
+
+    payload: Mapping[str, Any]
+    system: str
+    head: str
+    tail: str
+    previous_user: str
+    previous_answer: str
+    prefill: str
+    last_role: str
+    n_messages: int
+    n_user: int
+    prompt_chars: int
+    user_chars: int
+    has_images: bool
+    is_completion: bool
+    tool_names: tuple[str, ...]
+    tool_words: str
+
+
+class FeatureGroup(Protocol):
+    """Appends the names of the features a request has; pure, and silent on odd input."""
+
+    def __call__(self, text: PromptText, out: list[str], /) -> None: ...
+
+
+def flatten(content: object) -> str:
+    """The text of a message's content: a string, or the text parts of a list of parts."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, Sequence) and not isinstance(content, (bytes, bytearray)):
+        return "\n".join(filter(None, map(_part_text, content)))
+    return ""
+
+
+def _part_text(part: object) -> str:
+    if isinstance(part, str):
+        return part
+    if isinstance(part, Mapping):
+        text = part.get("text")
+        return text if isinstance(text, str) else ""
+    return ""
+
+
+def _has_image(content: object) -> bool:
+    if not isinstance(content, list):
+        return False
+    return any(
+        isinstance(part, Mapping) and _text_or_empty(part.get("type")) in _IMAGE_TYPES
+        for part in content
+    )
+
+
+def _text_or_empty(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+@dataclass(slots=True)
+class _Scan:
+    """Running result of one pass over the messages."""
+
+    system: str = ""
+    user: str = ""
+    previous_user: str = ""
+    answer: str = ""
+    last: str = ""
+    last_role: str = ""
+    n_messages: int = 0
+    n_user: int = 0
+    chars: int = 0
+    images: bool = False
+
+    def add(self, message: object) -> None:
+        if not isinstance(message, Mapping):
+            return
+        role = _text_or_empty(message.get("role"))
+        content = message.get("content")
+        text = content if isinstance(content, str) else flatten(content)
+        self.n_messages += 1
+        self.chars += len(text)
+        if role == "user":
+            self.n_user += 1
+            self.previous_user, self.user = self.user, text
+        elif role == "assistant":
+            # An empty turn is a tool call: what matters is the last thing said in words.
+            self.answer = text or self.answer
+        elif role in _SYSTEM_ROLES:
+            self.system = f"{self.system}\n{text[-4096:]}" if self.system else text
+        self.last, self.last_role = text, role
+        if content.__class__ is list:
+            self.images = self.images or _has_image(content)
+
+
+def _messages(payload: Mapping[str, Any]) -> tuple[Sequence[object], bool]:
+    """The body's messages, whichever dialect it speaks, and whether it is a raw completion."""
+    messages = payload.get("messages")
+    if isinstance(messages, list):
+        return messages, False
+    prompt = payload.get("prompt")
+    if prompt is None:
+        prompt = payload.get("input_prefix")
+    if prompt is None:
+        given = payload.get("input")
+        if isinstance(given, list) and any(isinstance(item, Mapping) for item in given):
+            return given, False
+        return [{"role": "user", "content": given}], False
+    return [{"role": "user", "content": prompt}], True
+
+
+def _before(messages: Sequence[object], scan: _Scan) -> str:
+    """The answer that preceded a trailing assistant message (the prefill is not an answer)."""
+    for message in reversed(messages[:-1]):
+        if isinstance(message, Mapping) and message.get("role") == "assistant":
+            return flatten(message.get("content"))
+    return ""
+
+
+def _tools(payload: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:
+    tools = payload.get("tools") or payload.get("functions")
+    if not isinstance(tools, list) or payload.get("tool_choice") == "none":
+        return (), ""
+    names: list[str] = []
+    words: list[str] = []
+    for tool in tools[:TOOLS_READ]:
+        if not isinstance(tool, Mapping):
+            continue
+        function = tool.get("function")
+        spec = function if isinstance(function, Mapping) else tool
+        names.append(_text_or_empty(spec.get("name"))[:64])
+        words.append(_text_or_empty(spec.get("description"))[:80])
+    return tuple(names), " ".join((*names, *words))
+
+
+def read(payload: Mapping[str, Any]) -> PromptText:
+    """Chat, completion, responses or Anthropic body to windows; unknown shapes read as empty."""
+    messages, is_completion = _messages(payload)
+    scan = _Scan()
+    for message in messages:
+        scan.add(message)
+    top = payload.get("system") or payload.get("instructions")
+    system = flatten(top) if top is not None and not scan.system else scan.system
+    prefilled = scan.last_role == "assistant"
+    answer = _before(messages, scan) if prefilled else scan.answer
+    user = scan.user
+    long = len(user) > USER_HEAD + USER_TAIL
+    names, words = _tools(payload)
+    return PromptText(
+        payload=payload,
+        system=_ends(system),
+        head=user[:USER_HEAD] if long else user,
+        tail=user[-USER_TAIL:] if long else "",
+        previous_user=scan.previous_user[:PREVIOUS],
+        previous_answer=answer[:PREVIOUS],
+        prefill=scan.last[:PREVIOUS] if prefilled else "",
+        last_role=scan.last_role,
+        n_messages=scan.n_messages,
+        n_user=scan.n_user,
+        prompt_chars=scan.chars + (len(system) if system is not scan.system else 0),
+        user_chars=len(user),
+        has_images=scan.images,
+        is_completion=is_completion,
+        tool_names=names,
+        tool_words=words,
+    )
+
+
+def _ends(system: str) -> str:
+    if len(system) <= SYSTEM_HEAD + SYSTEM_TAIL:
+        return system
+    return f"{system[:SYSTEM_HEAD]}\n{system[-SYSTEM_TAIL:]}"

@@ -1,0 +1,116 @@
+"""What stands around the last user turn: system prompt, previous turns, tools, special fields."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, TYPE_CHECKING
+
+from classifier.features.instruction import Hit, hits_of
+from classifier.features.words import Entry, entries, spaceless
+
+if TYPE_CHECKING:
+    from classifier.features.base import PromptText
+    from collections.abc import Sequence
+
+SHORT_WORDS: Final = 12
+_CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|_|\.")
+_STOP_STEMS: Final = frozenset(
+    [
+        "the",
+        "a",
+        "an",
+        "of",
+        "to",
+        "for",
+        "and",
+        "or",
+        "is",
+        "in",
+        "on",
+        "from",
+        "with",
+        "this",
+        "use",
+        "you",
+        "can",
+        "api",
+        "by",
+        "get",
+        "tool",
+        "name",
+    ]
+)
+
+
+def add_system(text: PromptText, out: list[str]) -> None:
+    """Concepts of the system prompt and their neighbours."""
+    if not text.system:
+        return
+    hits = hits_of(entries(text.system))
+    if not text.system.isascii():
+        hits += [(at * 2, concept) for at, concept in enumerate(spaceless(text.system)[0])]
+    last_at, last = -99, ""
+    for at, concept in hits:
+        out.append("s:" + concept)
+        if at - last_at <= 4 and concept != last:
+            out.append(f"s:{last}>{concept}")
+        last_at, last = at, concept
+
+
+def shape_of_answer(answer: str) -> str:
+    """What the previous answer was, from its first characters: code, json, table, list, prose."""
+    start = answer.lstrip()
+    if start.startswith("```") or "\n```" in start:
+        return "json" if start[3:7] == "json" else "code"
+    if start[:1] in ("{", "["):
+        return "json"
+    if start.startswith("|") or "\n|" in start:
+        return "table"
+    if start.startswith(("- ", "* ", "1. ", "1) ")) or "\n- " in start or "\n2" in start:
+        return "list"
+    return "prose"
+
+
+def add_previous(text: PromptText, hits: Sequence[Hit], n_words: int, out: list[str]) -> None:
+    """The last answer's shape, alone and with what is now asked."""
+    if not text.previous_answer:
+        return
+    shape = shape_of_answer(text.previous_answer)
+    short = n_words <= SHORT_WORDS
+    out.append("p:" + shape)
+    if short:
+        out.append("p:short")
+        out.append(f"p:{shape}&short")
+    for concept in {concept for _, concept in hits[:8]}:
+        out.append(f"p:{shape}&{concept}")
+        if short:
+            out.append("p:s&" + concept)
+    if not hits:
+        out.append(f"p:{shape}&nothing")
+
+
+def add_tools(text: PromptText, words: Sequence[Entry], out: list[str]) -> None:
+    """Whether the turn talks about what the tools do (an answered call usually ends in words)."""
+    if text.last_role in ("tool", "function"):
+        out.append("t:answered")
+    if not text.tool_names:
+        return
+    offered = entries(_CAMEL.sub(" ", text.tool_words))
+    stems = {entry[0] for entry in offered} - _STOP_STEMS
+    concepts = {entry[1] for entry in offered}
+    shared = stems & {entry[0] for entry in words}
+    meant = {entry[1] for entry in words} & concepts & {"ACTION", "WORLD", "FIND", "TRANSFORM"}
+    level = min(len(shared), 3)
+    out.append(f"t:shared{level}")
+    out.append("t:meant" if meant else "t:other")
+    out.extend({"t:" + entry[1] for entry in words[:SHORT_WORDS] if entry[1]})
+
+
+def add_fields(text: PromptText, out: list[str]) -> None:
+    """Images, raw completions, a text-only response format, logit limits."""
+    if text.has_images:
+        out.append("k:image")
+    if text.is_completion:
+        out.append("k:completion")
+    if text.payload.get("stop") and text.is_completion:
+        out.append("k:stop")

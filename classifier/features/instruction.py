@@ -1,0 +1,138 @@
+"""What the last user turn asks for: word stems, concepts, and concepts that stand together.
+
+Concepts near the start and the end are marked, because that is where instructions stand when a
+document or a piece of code is quoted between them.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TYPE_CHECKING
+
+from classifier.features.words import Entry, spaceless
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Hit = tuple[int, str]
+"""Word position and concept."""
+
+EDGE_WORDS: Final = 14
+NEAR_WORDS: Final = 4
+LEAD_WORDS: Final = 16
+REACH_WORDS: Final = 14
+
+LEADS: Final = frozenset(
+    [
+        "WRITE",
+        "MAKE",
+        "EXPLAIN",
+        "TELL",
+        "SOLVE",
+        "FIND",
+        "EXTRACT",
+        "TRANSLATE",
+        "SUMMARISE",
+        "REWRITE",
+        "CONVERT",
+        "COUNT",
+        "LISTV",
+        "CODEV",
+        "FIX",
+        "TRANSFORM",
+        "CLASSIFY",
+        "SORT",
+        "ROLE",
+        "ADVICE",
+        "WHY",
+        "WHAT",
+        "HOW",
+        "MANY",
+        "COMPARE",
+        "ACTION",
+        "PLAN",
+        "OUTPUT",
+        "THINK",
+        "OPINION",
+        "FEEL",
+    ]
+)
+OBJECTS: Final = frozenset(
+    [
+        "CODE",
+        "TECH",
+        "JSON",
+        "TABLE",
+        "LIST",
+        "ITEMS",
+        "STORY",
+        "ESSAY",
+        "MATH",
+        "UNIT",
+        "QUANT",
+        "LOGIC",
+        "PLAN",
+        "DOC",
+        "FORMAT",
+        "LENGTH",
+        "WORLD",
+        "LANG",
+        "NUM",
+        "REF",
+        "CLASSIFY",
+        "SORT",
+        "WORDS",
+        "NEG",
+        "STYLE",
+    ]
+)
+
+
+def hits_of(entries: Sequence[Entry]) -> list[Hit]:
+    """The words that have a concept, with their place."""
+    return [(at, entry[1]) for at, entry in enumerate(entries) if entry[1]]
+
+
+def lead_of(hits: Sequence[Hit]) -> str:
+    """The first verb-like concept near the start, or ""."""
+    for at, concept in hits:
+        if at >= LEAD_WORDS:
+            return ""
+        if concept in LEADS:
+            return concept
+    return ""
+
+
+def add_concepts(hits: Sequence[Hit], length: int, out: list[str]) -> None:
+    """Concepts, concepts at the edges, neighbours, and the lead with what it governs."""
+    edge = length - EDGE_WORDS
+    last_at, last = -99, ""
+    lead, lead_at = "", 0
+    for at, concept in hits:
+        out.append("c:" + concept)
+        if at < EDGE_WORDS:
+            out.append("f:" + concept)
+        if at >= edge:
+            out.append("l:" + concept)
+        if at - last_at <= NEAR_WORDS and concept != last:
+            out.append(f"{last}>{concept}")
+        last_at, last = at, concept
+        if lead:
+            if at - lead_at <= REACH_WORDS and concept in OBJECTS:
+                out.append(f"{lead}*{concept}")
+        elif at < LEAD_WORDS and concept in LEADS:
+            lead, lead_at = concept, at
+            out.append("lead:" + concept)
+    if not lead:
+        out.append("lead:")
+
+
+def add_stems(entries: Sequence[Entry], out: list[str]) -> None:
+    """Distinct stems of the words."""
+    out.extend({entry[0] for entry in entries})
+
+
+def add_spaceless(text: str, out: list[str]) -> list[Hit]:
+    """Concepts and character pairs of scripts that do not separate words."""
+    concepts, pairs = spaceless(text)
+    out.extend({"z" + pair for pair in pairs})
+    return [(at * 2, concept) for at, concept in enumerate(concepts)]

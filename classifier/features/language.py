@@ -1,0 +1,54 @@
+"""The natural-language group of the answer, from scripts, common words and a named target."""
+
+from __future__ import annotations
+
+from typing import Final, TYPE_CHECKING
+
+from classifier.features.lexicon import STOP_WORDS
+from classifier.features.words import STEM_LETTERS, Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_EN: Final = frozenset(word[:STEM_LETTERS] for word in STOP_WORDS["en"])
+_OTHER: Final = frozenset(word[:STEM_LETTERS] for word in STOP_WORDS["other"]) - _EN
+_NOT_RUSSIAN: Final = frozenset("іїєґўјљњђћ")
+_NAMED: Final = {
+    "engli": "en", "англи": "en", "inglé": "en", "angla": "en", "ingle": "en",
+    "russi": "ru", "русск": "ru", "ruso": "ru", "russe": "ru", "rus": "ru",
+    "chine": "zh", "китай": "zh", "manda": "zh",
+    "frenc": "other", "germa": "other", "spani": "other", "itali": "other", "portu": "other",
+    "japan": "other", "korea": "other", "turki": "other", "polis": "other", "ukrai": "other",
+    "франц": "other", "немец": "other", "испан": "other", "италь": "other", "японс": "other",
+    "украи": "other", "турец": "other", "польс": "other", "корей": "other", "арабс": "other",
+    "arabi": "other", "hindi": "other", "dutch": "other",
+}  # fmt: skip
+
+
+def target_language(entries: Sequence[Entry]) -> str:
+    """The language a translation is asked into, or "" (the last one named wins)."""
+    named = [_NAMED[entry[0]] for entry in entries if entry[0] in _NAMED]
+    return named[-1] if named else ""
+
+
+def language_of(entries: Sequence[Entry], window: str) -> str:
+    """en, ru, zh or other; en for a text without words."""
+    scripts = "".join(entry[2] for entry in entries)
+    cyrillic, spaceless = scripts.count("c"), scripts.count("z")
+    if spaceless and spaceless * 3 >= scripts.count("l") + cyrillic:
+        return "zh" if _is_chinese(window) else "other"
+    if cyrillic * 3 >= scripts.count("l") and cyrillic:
+        return "other" if _NOT_RUSSIAN.intersection(window) else "ru"
+    if scripts.count("o") * 2 > len(scripts):
+        return "other"
+    return _latin(entry[0] for entry in entries)
+
+
+def _is_chinese(window: str) -> bool:
+    kana = any("\u3040" <= char <= "\u30ff" or "\uac00" <= char <= "\ud7af" for char in window)
+    return not kana
+
+
+def _latin(stems: Iterable[str]) -> str:
+    found = set(stems)
+    return "other" if len(found & _OTHER) > len(found & _EN) else "en"

@@ -1,0 +1,109 @@
+"""Splits text into words and looks each up once: its stem, its concept, its script.
+
+Lookups are remembered in a bounded table, so that a word seen before costs one dictionary access;
+the table changes speed only, never an answer.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from classifier.features.lexicon import CONCEPTS, ZH_CONCEPTS
+
+STEM_LETTERS: Final = 5
+MEMO_SIZE: Final = 32_768
+MAX_WORD: Final = 40
+
+_WORD: Final = re.compile(r"[^\W\d][\w+#]*(?:['’-]\w+)*|\d+|\n")
+_CJK_RUN: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+
+
+class Entry(NamedTuple):
+    """`stem` is the feature name of the word, `concept` its concept or "", `script` one letter:
+    l(atin), c(yrillic), z (Chinese, Japanese, Korean), n(umber), o(ther), "" for a line break."""
+
+    stem: str
+    concept: str
+    script: str
+
+
+def _compile(table: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    exact: dict[str, str] = {}
+    prefix: dict[str, str] = {}
+    for concept, words in table.items():
+        for word in words.lower().replace("ё", "е").split():
+            target = prefix if word.endswith("*") else exact
+            target.setdefault(word.rstrip("*"), concept)
+    return exact, prefix
+
+
+_EXACT, _PREFIX = _compile(CONCEPTS)
+_PREFIX_LENGTHS: Final = sorted({len(key) for key in _PREFIX}, reverse=True)
+_ZH: Final = tuple(
+    sorted(
+        ((text, concept) for concept, row in ZH_CONCEPTS.items() for text in row.split()),
+        key=lambda pair: -len(pair[0]),
+    )
+)
+
+
+def _concept(word: str) -> str:
+    found = _EXACT.get(word)
+    if found is not None:
+        return found
+    for length in _PREFIX_LENGTHS:
+        if length <= len(word) and (found := _PREFIX.get(word[:length])) is not None:
+            return found
+    return _concept(word.split("-", 1)[0]) if "-" in word else ""
+
+
+def _script(first: str) -> str:
+    code = ord(first)
+    if code < 0x250:
+        return "l"
+    if 0x400 <= code < 0x530:
+        return "c"
+    return "z" if 0x3040 <= code <= 0x9FFF or 0xAC00 <= code <= 0xD7AF else "o"
+
+
+def _look_up(word: str) -> Entry:
+    if word == "\n":
+        return Entry("", "", "")
+    if word[0].isdigit():
+        return Entry("#", "NUM", "n")
+    plain = word.replace("ё", "е").replace("’", "'")
+    script = _script(plain[0])
+    if script == "z":
+        return Entry("", "", "z")
+    return Entry(plain[:STEM_LETTERS], _concept(plain), script)
+
+
+class _Memo(dict[str, Entry]):
+    """Word to entry, filled on demand and emptied when full."""
+
+    def __missing__(self, word: str) -> Entry:
+        entry = _look_up(word[:MAX_WORD])
+        if len(word) > MAX_WORD:
+            return entry
+        if len(self) >= MEMO_SIZE:
+            self.clear()
+        self[word] = entry
+        return entry
+
+
+_MEMO: Final = _Memo()
+
+
+def entries(text: str) -> list[Entry]:
+    """The words of `text` (line breaks included) in order, looked up."""
+    return list(map(_MEMO.__getitem__, _WORD.findall(text.lower())))
+
+
+def spaceless(text: str) -> tuple[list[str], list[str]]:
+    """Concepts in order of place, and character pairs, of the Chinese, Japanese, Korean runs."""
+    runs = _CJK_RUN.findall(text)
+    joined = "\n".join(runs)
+    found = sorted((at, concept) for word, concept in _ZH if (at := joined.find(word)) >= 0)
+    pairs = [run[at : at + 2] for run in runs for at in range(len(run) - 1)]
+    return [concept for _, concept in found], pairs
