@@ -1,0 +1,28 @@
+"""One `specroute up` for the session, and one for each test that breaks it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.running import start_stack, stop_stack
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory):
+    """One `up` on the tiny trio, shared by the session's tests."""
+    running = start_stack(tmp_path_factory.mktemp("state"))
+    yield running
+    stop_stack(running)
+
+
+@pytest.fixture
+def own_stack(tmp_path: Path):
+    """An `up` of this test alone, for tests that break it."""
+    running = start_stack(tmp_path / "state")
+    yield running
+    stop_stack(running)
