@@ -45,6 +45,13 @@ class BenchPlan:
                 rng.shuffle(order)
                 for target in order:
                     yield [
-                        Job(target, p, self.targets[target], counted, self.max_tokens, seed=start + i)
+                        Job(
+                            target,
+                            p,
+                            self.targets[target],
+                            counted,
+                            self.max_tokens,
+                            seed=start + i,
+                        )
                         for i, p in enumerate(prompts[start : start + size])
                     ]

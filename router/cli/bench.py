@@ -1,0 +1,182 @@
+"""`specroute bench`: every mode by class, and routing against each single mode, side by side."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+import tempfile
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from router.cli.output import json_option, print_json, print_table
+
+if TYPE_CHECKING:
+    from router.bench.load import Sample
+    from router.bench.plan import BenchPlan
+
+ROUTED = "routed"
+
+
+@click.command()
+@click.option("--quick", is_flag=True, help="The bundled tiny trio, own workers, a few minutes.")
+@click.option(
+    "-c",
+    "--config",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Build equal fleets from this config's workers.",
+)
+@click.option("--url", help="Measure a gateway that runs already (one worker per mode, by pins).")
+@click.option("--model", default="", help="With --url: the model to ask for.")
+@click.option("--token", envvar="SPECROUTE_API_KEY", help="With --url: an API key.")
+@click.option("--rounds", default=3, show_default=True, help="Counted rounds.")
+@click.option("--warmup", default=2, show_default=True, help="Uncounted rounds first.")
+@click.option("--per-class", default=5, show_default=True, help="Prompts of each class in a round.")
+@click.option("--max-tokens", default=160, show_default=True)
+@click.option("--concurrency", default=1, show_default=True)
+@click.option("--seed", default=0, show_default=True)
+@json_option
+def bench(**options: Any) -> None:
+    """Measure decode speed, acceptance and time per request, interleaved and with intervals.
+
+    Each single mode gets as many workers, slots and threads as the routed fleet.
+
+    \b
+    Example:
+      specroute bench --quick
+      specroute bench --url http://127.0.0.1:8080 --model qwen3.8-27b --concurrency 4
+    """
+    if not (options["quick"] or options["url"] or options["config"]):
+        raise click.UsageError("say what to measure: --quick, --config FILE or --url URL")
+    from router.bench.figures import full_report
+
+    samples, plan = asyncio.run(_measure(options))
+    counted = [s for s in samples if s.job.round > 0]
+    report = full_report(counted, ROUTED, random.Random(options["seed"]))  # noqa: S311 - a bootstrap, no secret
+    failed = [s for s in counted if s.error]
+    if options["as_json"]:
+        print_json(report)
+    else:
+        _print(report, plan)
+    if failed:
+        click.echo(f"{len(failed)} of {len(counted)} requests failed: {failed[0].error}", err=True)
+        sys.exit(1)
+
+
+async def _measure(options: dict[str, Any]) -> tuple[list[Sample], BenchPlan]:
+    from router.bench.load import run_jobs
+    from router.bench.plan import BenchPlan
+    from workers.clock import SystemClock
+
+    async with AsyncExitStack() as resources:
+        url, targets = await _open(options, resources)
+        plan = BenchPlan(
+            targets,
+            rounds=options["rounds"],
+            warmup_rounds=options["warmup"],
+            per_class=options["per_class"],
+            max_tokens=options["max_tokens"],
+            concurrency=options["concurrency"],
+        )
+        samples: list[Sample] = []
+        headers = {"authorization": f"Bearer {options['token']}"} if options["token"] else None
+        with _progress(plan.total) as advance:
+            rng = random.Random(options["seed"])  # noqa: S311 - an order, no secret
+            for jobs in plan.blocks(rng):
+                samples += await run_jobs(
+                    url,
+                    jobs,
+                    clock=SystemClock(),
+                    concurrency=plan.concurrency,
+                    headers=headers,
+                    on_sample=advance,
+                )
+    return samples, plan
+
+
+async def _open(options: dict[str, Any], resources: AsyncExitStack) -> tuple[str, dict[str, str]]:
+    """The gateway to measure and the targets: table name -> model to ask for."""
+    if options["url"]:
+        return options["url"], await _pins(options["url"], options["model"], options["token"])
+    from router.bench.fleets import equal_fleets
+    from router.cli.stack import StackOptions, running_stack
+
+    folder = Path(resources.enter_context(tempfile.TemporaryDirectory(prefix="specroute-bench-")))
+    config, targets = equal_fleets(options["config"], folder, routed=ROUTED)
+    stack = await resources.enter_async_context(
+        running_stack(StackOptions(config=config, state_dir=folder, port=0, quiet=True))
+    )
+    return stack.url, targets
+
+
+async def _pins(url: str, model: str, token: str | None) -> dict[str, str]:
+    """A running gateway's targets: the model routed, and one pin for each mode."""
+    from router.cli.client import GatewayClient
+
+    listing = GatewayClient(url, token).call("GET", "/v1/models")["data"]
+    names = [row["id"] for row in listing]
+    routed = model or next((n for n in names if "@" not in n), "")
+    if routed not in names:
+        raise click.UsageError(f"{url} serves no model {model!r}; it has: {', '.join(names)}")
+    pins = {n.partition("@")[2]: n for n in names if n.startswith(f"{routed}@")}
+    return {ROUTED: routed} | pins
+
+
+def _progress(total: int) -> Any:
+    """A context manager that yields a callback to be called once per finished request."""
+    from contextlib import contextmanager
+
+    from rich.console import Console
+    from rich.progress import Progress
+
+    @contextmanager
+    def bar() -> Any:
+        with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
+            task = progress.add_task("measuring", total=total)
+            yield lambda _sample: progress.advance(task)
+
+    return bar()
+
+
+def _print(report: dict[str, Any], plan: BenchPlan) -> None:
+    columns = ["target", "class", "n", "decode tok/s", "95 %", "TTFT p50 ms", "acceptance", "len"]
+    for title, name in (("by class", "rows"), ("by kind", "kinds")):
+        print_table(title, columns, [_cells(row) for row in report[name]])
+    shares = report["routing"] + report["routing_by_kind"]
+    print_table(
+        "where routed requests went",
+        ["class", "fastest mode", "went there", "all"],
+        [
+            [s["class"], s["fastest_mode"], f"{s['share_of_routed']:.0%}", s["routed_to"]]
+            for s in shares
+        ],
+    )
+    seconds = report["seconds_per_request"]
+    print_table(
+        f"seconds per request, {plan.concurrency} at a time",
+        ["target", "seconds"],
+        [[name, f"{value:.3f}"] for name, value in sorted(seconds.items(), key=lambda i: i[1])],
+    )
+    ratio = report["routed_vs_best_single"]
+    if ratio:
+        click.echo(
+            f"routed against the best single mode ({report['best_single']}): "
+            f"{ratio['ratio']:.3f} x [{ratio['lower']:.3f}, {ratio['upper']:.3f}]"
+        )
+
+
+def _cells(row: dict[str, Any]) -> list[Any]:
+    speed = row["decode_tps"]
+    return [
+        row["target"],
+        row["class"],
+        row["n"],
+        f"{speed['mean']:.1f}" if speed else "",
+        f"{speed['lower']:.1f} to {speed['upper']:.1f}" if speed else "",
+        row["ttft_ms"]["p50"],
+        "" if row["acceptance"] is None else f"{row['acceptance']:.2f}",
+        "" if row["mean_len"] is None else f"{row['mean_len']:.2f}",
+    ]
