@@ -1,0 +1,123 @@
+"""Thompson's probabilities inside a budget, computed rather than sampled so as to be logged.
+
+An arm is tried with the probability that it is the best one, if trying it once is worth its price
+for the requests to come, and if the budget can pay: the predicted extra seconds of the last
+`exploration_window` requests stay below `exploration_budget` of the seconds served.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from router.policy.settings import PolicySettings
+
+_INV_SQRT_2PI = 0.3989422804014327
+_SQRT_HALF = 0.7071067811865476
+_NOISE = 0.2  # relative spread of one observation
+
+
+class Option(NamedTuple):
+    """A worker as the explorer sees it: predicted seconds, their sd, and the decode seconds."""
+
+    total: float
+    spread: float
+    decode: float
+
+
+class Pick(NamedTuple):
+    """The chosen option, the probability it was chosen with, and its predicted loss in seconds."""
+
+    arm: int
+    propensity: float
+    loss: float
+
+    @property
+    def explored(self) -> bool:
+        """Whether it is not the one predicted to be the fastest."""
+        return self.loss > 0.0
+
+
+class Budget:
+    """Seconds served and seconds spent on exploring, over a rolling window of requests."""
+
+    def __init__(self, share: float, window: int) -> None:
+        self._share = share
+        self._rows: deque[tuple[float, float]] = deque(maxlen=window)
+        self._served = 0.0
+        self._spent = 0.0
+
+    @property
+    def share_spent(self) -> float:
+        """Share of the window's seconds that went into exploring."""
+        return self._spent / self._served if self._served > 0 else 0.0
+
+    def affords(self, loss: float, served: float) -> bool:
+        """Whether a request of `served` seconds may cost `loss` seconds more."""
+        return self._spent + loss <= self._share * (self._served + served)
+
+    def book(self, loss: float, served: float) -> None:
+        """Enter one request."""
+        if len(self._rows) == self._rows.maxlen:
+            old_loss, old_served = self._rows[0]
+            self._spent -= old_loss
+            self._served -= old_served
+        self._rows.append((loss, served))
+        self._spent += loss
+        self._served += served
+
+
+class Explorer:
+    """Chooses between the best option and those that might be better."""
+
+    def __init__(self, settings: PolicySettings) -> None:
+        self._set = settings
+        self.budget = Budget(settings.exploration_budget, settings.exploration_window)
+
+    def pick(self, options: Sequence[Option], best: int, draw: float) -> Pick:
+        """One of `options`; `draw` is uniform in [0, 1). Deterministic in its arguments."""
+        odds = self._odds(options, best)
+        if not odds:
+            return Pick(best, 1.0, 0.0)
+        total = 1.0 + sum(weight for _, weight in odds)
+        left = draw * total
+        for index, weight in odds:
+            left -= weight
+            if left < 0.0:
+                loss = options[index].total - options[best].total
+                return Pick(index, weight / total, max(loss, 1e-12))
+        return Pick(best, 1.0 / total, 0.0)
+
+    def _odds(self, options: Sequence[Option], best: int) -> list[tuple[int, float]]:
+        """Per arm worth trying the odds that it beats the best one."""
+        top = options[best]
+        limit = min(self._set.max_loss_s, self._set.max_loss_share * top.total)
+        out = []
+        for index, option in enumerate(options):
+            loss = option.total - top.total
+            if index == best or loss > limit or option.spread <= 0.0:
+                continue
+            if self._worth(option, top, loss) and self.budget.affords(loss, option.total):
+                z = loss / math.hypot(option.spread, top.spread)
+                below = 0.5 * math.erfc(z * _SQRT_HALF)
+                out.append((index, below / (1.0 - below)))
+        return out
+
+    def _worth(self, option: Option, top: Option, loss: float) -> bool:
+        """Whether one more observation gains more over the horizon than it costs now."""
+        var = option.spread * option.spread
+        noise = _NOISE * option.decode
+        learns = var / math.sqrt(var + noise * noise)  # sd by which one answer moves the estimate
+        if learns <= 0.0:
+            return False
+        z = loss / learns
+        if z > 5.0:
+            return False
+        gain = learns * _INV_SQRT_2PI * math.exp(-0.5 * z * z) - loss * 0.5 * math.erfc(
+            z * _SQRT_HALF
+        )
+        return self._set.horizon * gain > loss + 0.002 * top.total

@@ -1,0 +1,155 @@
+"""Who may serve a request at all, and for each who may not, why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from router.core import BadRequest, Candidate, Loading, NoWorker
+from workers.state import WorkerState
+
+if TYPE_CHECKING:
+    from router.core import GatewayError, WorkerSnapshot
+    from router.policy.base import PolicyInput
+
+AUTO: Final = "auto"
+
+_LOADING: Final = (WorkerState.STARTING, WorkerState.LOADING)
+_RETRY_S: Final = 5.0
+_SURELY_TOO_LONG: Final = 1.5  # a prompt estimate may be off by so much; beyond, no worker is asked
+
+
+class Fit(NamedTuple):
+    """The workers that may serve, and the others with their reasons."""
+
+    workers: tuple[WorkerSnapshot, ...]
+    excluded: tuple[Candidate, ...]
+
+
+def wished_mode(request: PolicyInput) -> str | None:
+    """The mode that the caller requires, or None."""
+    mode = request.wishes.mode
+    return None if mode is None or mode == AUTO else mode
+
+
+def eligible(request: PolicyInput) -> Fit:
+    """Split the view by the safety rules, which come before any cost.
+
+    Raises:
+        BadRequest: an unknown pin, a mode nobody offers, a prompt that fits nowhere, or a feature
+            that no worker of the model has.
+        Loading: those that could are still loading.
+        NoWorker: nobody can serve this now.
+    """
+    _check_wishes(request)
+    fits: list[WorkerSnapshot] = []
+    short: list[WorkerSnapshot] = []
+    excluded: list[Candidate] = []
+    for worker in request.view.workers:
+        why = _unable(request, worker)
+        if why is not None:
+            excluded.append(_excluded(worker, why))
+        elif _too_long(request, worker):
+            short.append(worker)
+        else:
+            fits.append(worker)
+    if not fits and short:
+        fits, short = _largest(request, short)
+    if not fits:
+        raise _refusal(request, excluded)
+    excluded += [_excluded(worker, _length_reason(request, worker)) for worker in short]
+    return Fit(tuple(fits), tuple(excluded))
+
+
+def _check_wishes(request: PolicyInput) -> None:
+    pin, mode = request.wishes.worker, wished_mode(request)
+    if pin is not None and request.view.find(pin) is None:
+        names = ", ".join(w.name for w in request.view.workers) or "none"
+        message = f"no worker named {pin!r} serves {request.model}; its workers: {names}"
+        raise BadRequest(message, code="worker_not_found", param="worker")
+    if mode is None:
+        return
+    offered = {m for w in request.view.workers for m in (w.record.mode, w.record.effective_mode)}
+    if request.view.workers and mode not in offered:
+        modes = ", ".join(sorted(offered))
+        message = f"no worker of {request.model} offers the mode {mode!r}; offered: {modes}"
+        raise BadRequest(message, code="mode_unavailable", param="mode")
+
+
+def _unable(request: PolicyInput, worker: WorkerSnapshot) -> str | None:
+    """Why this worker cannot serve this request whatever its size, or None."""
+    record = worker.record
+    if request.wishes.worker is not None and record.name != request.wishes.worker:
+        return f"the request is pinned to {request.wishes.worker}"
+    mode = wished_mode(request)
+    if mode is not None and record.effective_mode != mode:
+        return f"runs {record.effective_mode}, the request requires {mode}"
+    if not record.state.serves:
+        return f"{record.state.value}: {record.reason}" if record.reason else record.state.value
+    if not worker.available:
+        return worker.unavailable_reason or "unavailable"
+    if record.name in request.excluded:
+        return "tried already and failed"
+    if worker.slots <= 0:
+        return "no slots leased to this gateway"
+    return _missing_feature(request, worker)
+
+
+def _missing_feature(request: PolicyInput, worker: WorkerSnapshot) -> str | None:
+    wants, record = request.features, worker.record
+    if wants.has_images and not record.vision:
+        return "does not take images"
+    if wants.has_tools and "tools" not in record.features:
+        return "does not support tools"
+    if wants.has_grammar and not {"grammar", "json_schema"} & set(record.features):
+        return "does not support grammars or schemas"
+    return None
+
+
+def _too_long(request: PolicyInput, worker: WorkerSnapshot) -> bool:
+    return request.prompt_tokens + (request.max_tokens or 0) > worker.record.context
+
+
+def _length_reason(request: PolicyInput, worker: WorkerSnapshot) -> str:
+    wanted = f"about {request.prompt_tokens:.0f} prompt tokens"
+    if request.max_tokens:
+        wanted += f" and max_tokens {request.max_tokens}"
+    return f"{wanted} do not fit its context of {worker.record.context}"
+
+
+def _largest(
+    request: PolicyInput, short: list[WorkerSnapshot]
+) -> tuple[list[WorkerSnapshot], list[WorkerSnapshot]]:
+    """Where nobody surely fits, the largest context decides: the estimate may be too high."""
+    context = max(worker.record.context for worker in short)
+    if request.prompt_tokens > _SURELY_TOO_LONG * context:
+        message = f"about {request.prompt_tokens:.0f} prompt tokens exceed the context of {context}"
+        extra = {
+            "type": "exceed_context_size_error",
+            "n_prompt_tokens": round(request.prompt_tokens),
+            "n_ctx": context,
+        }
+        raise BadRequest(message, code="context_length_exceeded", param="messages", extra=extra)
+    keep = [worker for worker in short if worker.record.context == context]
+    return keep, [worker for worker in short if worker.record.context != context]
+
+
+def _refusal(request: PolicyInput, excluded: list[Candidate]) -> GatewayError:
+    reasons = "; ".join(f"{c.worker}: {c.excluded_because}" for c in excluded)
+    serving = [w for w in request.view.workers if w.record.state.serves]
+    if serving and all(_missing_feature(request, w) for w in request.view.workers):
+        return BadRequest(f"no worker of {request.model} can take this request: {reasons}")
+    if any(w.record.state in _LOADING for w in request.view.workers) and not _hopeful(request):
+        return Loading(f"{request.model} is loading: {reasons}", retry_after=_RETRY_S)
+    message = f"no worker can serve {request.model} now: {reasons or 'none is known'}"
+    return NoWorker(message, retry_after=_RETRY_S)
+
+
+def _hopeful(request: PolicyInput) -> bool:
+    """Whether a worker that is up would do, were it not for a passing trouble."""
+    pin = request.wishes.worker
+    ups = (w for w in request.view.workers if w.record.state.serves)
+    return any(pin is None or w.name == pin for w in ups)
+
+
+def _excluded(worker: WorkerSnapshot, why: str) -> Candidate:
+    return Candidate(worker.name, worker.record.effective_mode, excluded_because=why)

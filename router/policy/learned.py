@@ -1,0 +1,152 @@
+"""The learned policy: filters, cost, hysteresis, exploration, in that order."""
+
+from __future__ import annotations
+
+from collections import deque
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from router.core import Candidate, Reason, RoutingDecision
+from router.policy.cost import CostModel
+from router.policy.explore import Explorer, Option, Pick
+from router.policy.filters import eligible, wished_mode
+from router.policy.hysteresis import Hysteresis
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from router.core import Outcome
+    from router.policy.base import PolicyInput
+    from router.policy.cost import Prepared, Price
+    from router.policy.filters import Fit
+    from router.policy.settings import PolicySettings
+    from router.telemetry.knowledge import Knowledge
+
+_RECENT_S = 6 * 3600.0  # how long an AR answer counts towards the pooled baseline
+
+
+class LearnedPolicy:
+    """Smallest predicted marginal time; learns from what every finished request reports."""
+
+    name = "learned"
+
+    def __init__(self, settings: PolicySettings, knowledge: Knowledge) -> None:
+        self._set = settings
+        self.knowledge = knowledge
+        self.explorer = Explorer(settings)
+        self._cost = CostModel(knowledge, settings.min_class_probability)
+        self._hysteresis = Hysteresis(settings.switch_margin, settings.tie_margin)
+        self._plain: dict[str, deque[float]] = {}  # when each model's last AR answers ended
+
+    def choose(self, request: PolicyInput) -> RoutingDecision:
+        """See `Policy.choose`."""
+        fit = eligible(request)
+        prepared = self._cost.prepare(request)
+        prices = [self._cost.price(prepared, worker) for worker in fit.workers]
+        index, reason, propensity = self._select(request, prices)
+        self._book(prices, index, reason)
+        return _decision(self.name, prepared, fit, prices, (index, reason, propensity))
+
+    def observe(self, outcome: Outcome) -> None:
+        """See `Policy.observe`."""
+        self.knowledge.observe(outcome)
+        if outcome.mode == "ar" and outcome.timings.predicted_n:
+            recent = self._plain.setdefault(outcome.model, deque(maxlen=self._set.baseline_answers))
+            recent.append(outcome.wall_time)
+
+    def _select(self, request: PolicyInput, prices: Sequence[Price]) -> tuple[int, Reason, float]:
+        if len(prices) == 1:
+            return 0, _only(request), 1.0
+        names = [price.worker.name for price in prices]
+        totals = [price.total for price in prices]
+        home = self._hysteresis.at_home(names, totals, request.home)
+        if home is not None:
+            best = min(range(len(totals)), key=totals.__getitem__)
+            return home, Reason.AFFINITY if best != home else Reason.PREDICTED_FASTEST, 1.0
+        return self._compete(request, prices, names, totals)
+
+    def _compete(
+        self, request: PolicyInput, prices: Sequence[Price], names: list[str], totals: list[float]
+    ) -> tuple[int, Reason, float]:
+        kind = (request.model, request.classification.workload_class, request.classification.kind)
+        best = self._hysteresis.incumbent(kind, names, totals)
+        mode_reason = Reason.MODE_REQUESTED if wished_mode(request) else Reason.PREDICTED_FASTEST
+        floor, plain = self._baseline(request, prices, totals, best)
+        draw = self._draw(request)
+        if draw < floor:
+            return plain, Reason.BASELINE, floor
+        pick = self._explore(request, prices, best, (draw - floor) / (1.0 - floor))
+        if pick.explored:
+            return pick.arm, Reason.EXPLORATION, pick.propensity * (1.0 - floor)
+        self._hysteresis.remember(kind, names[best])
+        propensity = pick.propensity * (1.0 - floor)
+        return best, mode_reason, propensity + (floor if plain == best else 0.0)
+
+    def _explore(
+        self, request: PolicyInput, prices: Sequence[Price], best: int, draw: float
+    ) -> Pick:
+        if request.home is not None:  # it just moved for a gain: do not gamble with it as well
+            return Pick(best, 1.0, 0.0)
+        options = [Option(p.total, p.spread, p.estimate.decode_s) for p in prices]
+        return self.explorer.pick(options, best, draw)
+
+    def _baseline(
+        self, request: PolicyInput, prices: Sequence[Price], totals: list[float], best: int
+    ) -> tuple[float, int]:
+        """Probability of serving by AR to keep the speed-ups honest, and that worker's index."""
+        recent = self._plain.get(request.model)
+        full = recent is not None and len(recent) == recent.maxlen
+        if full and recent is not None and request.wall - recent[0] < _RECENT_S:
+            return 0.0, -1
+        plain = [
+            i
+            for i, price in enumerate(prices)
+            if price.worker.record.effective_mode == "ar" and price.worker.free_slots > 0
+        ]
+        if not plain or request.home is not None or wished_mode(request):
+            return 0.0, -1
+        index = min(plain, key=totals.__getitem__)
+        loss = totals[index] - totals[best]
+        if index == best or loss > self._set.baseline_max_loss_s:
+            return 0.0, -1
+        return self._set.baseline_share, index
+
+    def _book(self, prices: Sequence[Price], index: int, reason: Reason) -> None:
+        served = prices[index].total
+        best = min(price.total for price in prices) if reason is Reason.EXPLORATION else served
+        self.explorer.budget.book(served - best, served)
+
+    def _draw(self, request: PolicyInput) -> float:
+        """Uniform in [0, 1), the same on every gateway for one conversation and state epoch."""
+        who = request.conversation or request.request_id
+        epoch = int(request.wall // self._set.epoch_s)
+        digest = blake2b(f"{self._set.seed}|{who}|{epoch}".encode(), digest_size=7).digest()
+        return int.from_bytes(digest) / 2.0**56
+
+
+def _only(request: PolicyInput) -> Reason:
+    if request.wishes.worker is not None:
+        return Reason.PINNED
+    return Reason.MODE_REQUESTED if wished_mode(request) else Reason.ONLY_CANDIDATE
+
+
+def _decision(
+    policy: str,
+    prepared: Prepared,
+    fit: Fit,
+    prices: Sequence[Price],
+    choice: tuple[int, Reason, float],
+) -> RoutingDecision:
+    index, reason, propensity = choice
+    record = prices[index].worker.record
+    rows = [Candidate(p.worker.name, p.worker.record.effective_mode, p.estimate) for p in prices]
+    return RoutingDecision(
+        worker=record.name,
+        mode=record.effective_mode,
+        reason=reason,
+        candidates=(*rows, *fit.excluded),
+        policy=policy,
+        propensity=propensity,
+        explored=reason in (Reason.EXPLORATION, Reason.BASELINE),
+        expected_tokens=prepared.tokens,
+    )

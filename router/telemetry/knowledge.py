@@ -1,0 +1,130 @@
+"""Everything the gateway has learned, behind one face: predict for the policy, observe outcomes.
+
+Its state is moments by (table, key): see `router.telemetry.store` for how gateways share them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from router.core.outcome import Status
+from router.telemetry.lengths import LengthKey, LengthModel
+from router.telemetry.prompts import PromptModel
+from router.telemetry.speeds import Arm, SpeedModel, Text
+from router.telemetry.stats import context_bucket, occupancy_bucket
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from classifier import Classification
+    from router.core import Outcome
+    from router.telemetry.stats import EffectTable
+
+EPOCH_S: Final = 300.0
+"""Length of an epoch of learned state, seconds of wall time."""
+
+HALF_LIFE_S: Final = 1800.0
+"""Time of traffic after which an observation counts half."""
+
+
+class Alarm(NamedTuple):
+    """The change detector raised: what changed, and when (Unix seconds)."""
+
+    model: str
+    worker_key: str
+    workload_class: str
+    wall_time: float
+
+
+class Knowledge:
+    """Speeds, lengths and prompts; one per gateway, one writer (the event loop)."""
+
+    def __init__(self, *, half_life_s: float = HALF_LIFE_S) -> None:
+        self.speeds = SpeedModel()
+        self.lengths = LengthModel()
+        self.prompts = PromptModel()
+        self.alarms: list[Alarm] = []
+        self._fade = 0.5 ** (EPOCH_S / half_life_s)
+        self._epoch: int | None = None
+        self._seen = 0
+
+    @property
+    def tables(self) -> Mapping[str, EffectTable]:
+        """Every table by the name it is stored under."""
+        return {
+            **self.speeds.tables,
+            "n": self.lengths.table,
+            "k": self.prompts.ratios,
+            "p": self.prompts.speeds,
+        }
+
+    def prompt_tokens(self, model: str, language: str, chars: int) -> float:
+        """Estimated prompt tokens of a request (PolicyInput.prompt_tokens)."""
+        return self.prompts.tokens(model, language, chars)
+
+    def observe(self, outcome: Outcome) -> None:
+        """Learn from one finished request; odd values are ignored, never raised."""
+        if outcome.status not in (Status.OK, Status.CLIENT_GONE) or outcome.classification is None:
+            return
+        self.tick(outcome.wall_time)
+        self._observe_prompt(outcome, outcome.classification)
+        self._observe_speed(outcome, outcome.classification)
+        if outcome.status is Status.OK:
+            self._observe_length(outcome, outcome.classification)
+        self._seen += 1
+        if self._seen & 63 == 0:
+            self.settle()
+
+    def tick(self, wall_time: float) -> None:
+        """Fade what is known when a new epoch with traffic begins."""
+        epoch = int(wall_time // EPOCH_S)
+        if self._epoch is not None and epoch > self._epoch:
+            for table in self.tables.values():
+                table.decay(self._fade)
+        self._epoch = epoch if self._epoch is None else max(epoch, self._epoch)
+
+    def settle(self) -> None:
+        """Relax every table once; cheap, and called between bursts of observations."""
+        for table in self.tables.values():
+            table.sweep()
+
+    def _observe_prompt(self, outcome: Outcome, what: Classification) -> None:
+        timings = outcome.timings
+        tokens = timings.prompt_tokens if timings.prompt_n is not None else outcome.prompt_tokens
+        if tokens and not outcome.has_image:
+            self.prompts.observe_tokens(outcome.model, what.language, outcome.prompt_chars, tokens)
+        if timings.prompt_n and timings.prompt_ms:
+            self.prompts.observe_speed(outcome.worker_key, timings.prompt_n, timings.prompt_ms)
+
+    def _observe_speed(self, outcome: Outcome, what: Classification) -> None:
+        arm = Arm(outcome.model, outcome.worker_key, outcome.mode)
+        text = text_of(what, outcome.context_tokens or 0, outcome.has_image)
+        bucket = occupancy_bucket(outcome.occupancy)
+        if self.speeds.observe(arm, text, bucket, outcome.timings):
+            name = text.workload_class
+            self.alarms.append(Alarm(arm.model, arm.key, name, outcome.wall_time))
+            del self.alarms[:-256]
+
+    def _observe_length(self, outcome: Outcome, what: Classification) -> None:
+        tokens = outcome.completion_tokens or outcome.timings.predicted_n
+        if tokens:
+            key = length_key(outcome.model, what, outcome.fingerprint)
+            cut = outcome.finish_reason == "length"
+            self.lengths.observe(key, what.expected_output_tokens, tokens, cut=cut)
+
+
+def text_of(what: Classification, context_tokens: float, has_image: bool) -> Text:
+    """The classifier's answer as the speed tables key it."""
+    return Text(
+        str(what.workload_class),
+        what.kind,
+        what.thinking,
+        what.language,
+        context_bucket(context_tokens),
+        has_image,
+    )
+
+
+def length_key(model: str, what: Classification, fingerprint: str) -> LengthKey:
+    """The classifier's answer as the length table keys it."""
+    return LengthKey(model, str(what.workload_class), what.kind, what.thinking, fingerprint)

@@ -1,0 +1,79 @@
+"""What is assumed of a mode before it was measured: mild relative decode speeds, AR = 1.
+
+Source: the prior table of the policy design, from 25 public setups. Measurement decides; these only
+choose the first few requests. Kinds stand in for classes where only a kind is known.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+from classifier.classes import CLASS_OF_KIND
+
+BASE_TOKENS_PER_SECOND: Final = 30.0
+"""AR decode speed of an unmeasured machine; cancels in every comparison of workers."""
+
+_MIXED: Final = "mixed"  # a class name the table does not know
+
+_Row = tuple[float, float, float]  # structured, prose, reasoning
+_TABLE: Final[Mapping[str, _Row]] = {
+    "ar": (1.0, 1.0, 1.0),
+    "mtp": (1.5, 1.2, 1.2),
+    "eagle3": (1.5, 1.2, 1.2),
+    "draft": (1.4, 1.1, 1.1),
+    "dspark": (1.5, 1.1, 1.1),
+    "dflash-margin": (1.7, 1.2, 1.3),
+    "dflash": (1.6, 0.9, 0.9),
+    "ngram": (1.0, 0.95, 0.95),
+    "luce": (1.7, 1.2, 1.3),
+}
+_COLUMNS: Final = {"structured": 0, "prose": 1, "reasoning": 2}
+
+_LONG_DOCUMENT: Final = 0.8  # margin drafter, natural language beyond 2K tokens
+_LONG_CONTEXT: Final = 0.9  # margin drafter beyond 25-32K tokens
+_LOADED: Final = 0.8  # margin drafter with more than one request decoding
+_FIXED_LOADED_DOCUMENT: Final = 0.3  # fixed-length drafter, long document, two or more requests
+
+
+def family(mode: str) -> str:
+    """The row of the table a mode belongs to; modes of a family share what texts they like."""
+    if mode.startswith("dflash"):
+        return "dflash-margin" if mode.endswith("margin") else "dflash"
+    head = mode.replace("_", "-").split("-")[0]
+    return head if head in _TABLE else "mtp"
+
+
+def workload_class(name: str) -> str:
+    """The class of a class or kind name; "mixed" for a name that is neither."""
+    if name in _COLUMNS:
+        return name
+    found = CLASS_OF_KIND.get(name)
+    return found.value if found is not None else _MIXED
+
+
+def relative_speed(mode: str, class_name: str, context: int = 0, occupancy: int = 0) -> float:
+    """Prior decode speed of a mode over AR's, in the same context and occupancy buckets."""
+    group = family(mode)
+    row = _TABLE[group]
+    column = _COLUMNS.get(workload_class(class_name))
+    speed = row[column] if column is not None else (row[0] * row[1] * row[2]) ** (1 / 3)
+    if not group.startswith("dflash"):
+        return speed
+    return _under_conditions(group, speed, context, occupancy, natural=column != 0)
+
+
+def _under_conditions(
+    group: str, speed: float, context: int, occupancy: int, *, natural: bool
+) -> float:
+    if group == "dflash":
+        bad = natural and context >= 1 and occupancy >= 1
+        return _FIXED_LOADED_DOCUMENT if bad else speed
+    if context >= 3:
+        speed = min(speed, _LONG_CONTEXT)
+    elif natural and context >= 1:
+        speed = min(speed, _LONG_DOCUMENT)
+    # Speculation pays less the more requests share a batch: half way to the loaded figure.
+    return speed if not occupancy else (speed * _LOADED) ** 0.5

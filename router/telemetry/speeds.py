@@ -1,0 +1,253 @@
+"""Decode speed by worker and kind of text: the factor model, and a direct table where it must.
+
+ln v = ln L - ln C + residual. L, the mean accepted length, belongs to the text and the drafter; C,
+seconds per verification step, to the machine and its load. Where an engine reports no draft counts
+the direct table of ln v serves. Counterpart: `router.policy.cost`, which turns v into seconds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from router.telemetry import priors
+from router.telemetry.stats import EffectTable, Estimate, Level, Role, Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from router.telemetry.stats import Cell
+    from workers.timings import Timings
+
+MIN_TOKENS: Final = 16
+"""Answers shorter than this say nothing about speed."""
+
+_HALF_WEIGHT_TOKENS: Final = 32.0  # an answer this long weighs half of a very long one
+
+
+class Text(NamedTuple):
+    """What a request is, as far as speed depends on it."""
+
+    workload_class: str
+    kind: str = ""
+    thinking: bool = False
+    language: str = "en"
+    context: int = 0  # bucket
+    image: bool = False
+
+
+class Arm(NamedTuple):
+    """What would serve it. `key` is the hash of everything that makes the worker's speed."""
+
+    model: str
+    key: str
+    mode: str
+
+    @property
+    def drafts(self) -> bool:
+        """Whether its speed depends on the text at all."""
+        return self.mode != "ar"
+
+
+class Speed(NamedTuple):
+    """Predicted ln(tokens per second); `contrast` is the variance that differs between arms."""
+
+    ln_v: float
+    contrast: float
+    variance: float
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How far each effect may be from its parent (sd in ln units)."""
+
+    text: float = 0.45  # classes differ for every drafter alike
+    text_part: float = 0.15  # language, thinking, context: likewise
+    worker: float = 0.35
+    loaded: float = 0.20
+    occupancy: float = 0.15
+    family_class: float = 0.12
+    worker_context: float = 0.12
+    worker_class: float = 0.15
+    worker_kind: float = 0.10
+    leaf: float = 0.07
+    plain: float = 0.08  # AR between classes: nearly constant
+
+
+class SpeedModel:
+    """Predicts and learns ln v for (arm, text, occupancy bucket)."""
+
+    def __init__(self, spread: Spread | None = None, shape: Shape | None = None) -> None:
+        self.spread = spread if spread is not None else Spread()
+        base = shape if shape is not None else Shape()
+        self.tables: Mapping[str, EffectTable] = {
+            name: EffectTable(base) for name in ("v", "l", "c", "r")
+        }
+        self._factored: set[str] = set()  # models whose drafters report their drafts
+
+    def predict(self, arm: Arm, text: Text, occupancy: int) -> Speed:
+        """The speed to expect; `occupancy` is a bucket."""
+        if arm.model in self._factored:
+            return self._by_factors(arm, text, occupancy)
+        return Speed(*self.tables["v"].estimate(self.direct_cell(arm, text, occupancy)))
+
+    def observe(self, arm: Arm, text: Text, occupancy: int, timings: Timings) -> bool:
+        """Learn from one answer; True when the change detector raised."""
+        v, n = timings.decode_tokens_per_second, timings.predicted_n
+        if v is None or n is None or n - 1 < MIN_TOKENS:
+            return False
+        weight = (n - 1) / (n - 1 + _HALF_WEIGHT_TOKENS)
+        changed = self.learn(arm, text, occupancy, math.log(v), weight)
+        if arm.drafts and timings.draft_n_accepted is None:
+            return changed
+        return self._learn_factors(arm, text, occupancy, timings, weight) or changed
+
+    def learn(self, arm: Arm, text: Text, occupancy: int, ln_v: float, weight: float) -> bool:
+        """Learn one speed in the direct table."""
+        return self.tables["v"].add(self.direct_cell(arm, text, occupancy), ln_v, weight)
+
+    def _learn_factors(
+        self, arm: Arm, text: Text, occupancy: int, timings: Timings, weight: float
+    ) -> bool:
+        length, speed = timings.mean_accepted_length, timings.decode_tokens_per_second
+        if length is None or speed is None:
+            return False
+        if arm.drafts:
+            self._factored.add(arm.model)
+        ln_l, ln_v = math.log(length), math.log(speed)
+        ln_c = ln_l - ln_v
+        factors = self._lengths(arm, text)
+        predicted = self.tables["c"].estimate(self.step_cell(arm, text, occupancy)).mean
+        guess = (factors.mean if factors is not None else 0.0) - predicted
+        self.tables["r"].add(self.residual_cell(arm, text, occupancy), ln_v - guess, weight)
+        changed = False
+        if arm.drafts:
+            changed = self.tables["l"].add(self.length_cell(arm, text), ln_l, weight)
+        return self.tables["c"].add(self.step_cell(arm, text, occupancy), ln_c, weight) or changed
+
+    def _lengths(self, arm: Arm, text: Text) -> Estimate | None:
+        return self.tables["l"].estimate(self.length_cell(arm, text)) if arm.drafts else None
+
+    def _by_factors(self, arm: Arm, text: Text, occupancy: int) -> Speed:
+        step = self.tables["c"].estimate(self.step_cell(arm, text, occupancy))
+        rest = self.tables["r"].estimate(self.residual_cell(arm, text, occupancy))
+        length = self._lengths(arm, text)
+        if length is None:
+            return Speed(
+                rest.mean - step.mean,
+                step.contrast + rest.contrast,
+                step.variance + rest.variance,
+                rest.weight,
+            )
+        return Speed(
+            length.mean - step.mean + rest.mean,
+            length.contrast + step.contrast + rest.contrast,
+            length.variance + step.variance + rest.variance,
+            rest.weight,
+        )
+
+    def direct_cell(self, arm: Arm, text: Text, occupancy: int) -> Cell:
+        """The leaf of the direct table."""
+        table, key = self.tables["v"], (arm, text, occupancy)
+        found = table.find(key)
+        if found is not None:
+            return found
+        ratio = priors.relative_speed(arm.mode, text.workload_class, text.context, occupancy)
+        offset = math.log(priors.BASE_TOKENS_PER_SECOND * ratio)
+        return table.cell(key, self._direct_levels(arm, text, occupancy), offset)
+
+    def _direct_levels(self, arm: Arm, text: Text, occupancy: int) -> tuple[Level, ...]:
+        own = (*self._shared(arm, text), *self._machine(arm, text, occupancy))
+        return (
+            *own,
+            *self._text_of(arm, text),
+            Level(("leaf", arm, text, occupancy), self.spread.leaf),
+        )
+
+    def _shared(self, arm: Arm, text: Text) -> tuple[Level, ...]:
+        s, model, shared = self.spread, arm.model, Role.SHARED
+        base = Level(("model", model), 1.5, shared)
+        if not arm.drafts:
+            return (base,)
+        part = s.text_part
+        return (
+            base,
+            Level(("class", model, text.workload_class), s.text, shared),
+            Level(("kind", model, text.workload_class, text.kind), part, shared),
+            Level(("language", model, text.language), part, shared),
+            Level(("thinking", model, text.thinking), part, shared),
+            Level(("context", model, text.context), part, shared),
+        )
+
+    def _machine(self, arm: Arm, text: Text, occupancy: int) -> tuple[Level, ...]:
+        s, key = self.spread, arm.key
+        return (
+            Level(("worker", key), s.worker),
+            Level(("loaded", key, occupancy > 0), s.loaded),
+            Level(("occupancy", key, occupancy), s.occupancy),
+            Level(("worker_context", key, text.context, text.image), s.worker_context),
+        )
+
+    def _text_of(self, arm: Arm, text: Text) -> tuple[Level, ...]:
+        s, key = self.spread, arm.key
+        if not arm.drafts:
+            return (Level(("worker_class", key, text.workload_class), s.plain),)
+        group = priors.family(arm.mode)
+        kind = (text.workload_class, text.kind, text.thinking, text.language)
+        return (
+            Level(("family_class", group, text.workload_class), s.family_class, Role.CROSSED),
+            Level(("worker_class", key, text.workload_class), s.worker_class),
+            Level(("worker_kind", key, *kind), s.worker_kind),
+        )
+
+    def length_cell(self, arm: Arm, text: Text) -> Cell:
+        """The leaf of ln(mean accepted length): text and drafter, not the machine's load."""
+        table, key = self.tables["l"], (arm, text)
+        found = table.find(key)
+        if found is not None:
+            return found
+        levels = (*self._shared(arm, text), *self._drafter(arm, text))
+        return table.cell(key, levels, math.log(2.0))
+
+    def _drafter(self, arm: Arm, text: Text) -> tuple[Level, ...]:
+        s, key, group = self.spread, arm.key, priors.family(arm.mode)
+        kind = (text.workload_class, text.kind, text.thinking, text.language)
+        return (
+            Level(("drafter", key), s.worker),
+            Level(("family_class", group, text.workload_class), s.family_class, Role.CROSSED),
+            Level(("drafter_context", key, text.context, text.image), s.worker_context),
+            Level(("drafter_kind", key, *kind), s.worker_kind),
+            Level(("leaf", key, text), s.leaf),
+        )
+
+    def step_cell(self, arm: Arm, text: Text, occupancy: int) -> Cell:
+        """The leaf of ln(seconds per step): machine, load and context depth, not the text."""
+        table, key = self.tables["c"], (arm, text.context, text.image, occupancy)
+        found = table.find(key)
+        if found is not None:
+            return found
+        levels = (
+            Level(("model", arm.model), 1.5, Role.SHARED),
+            *self._machine(arm, text, occupancy),
+            Level(("leaf", *key), self.spread.leaf),
+        )
+        ratio = priors.relative_speed(arm.mode, text.workload_class, text.context, occupancy)
+        length = math.log(2.0) if arm.drafts else 0.0
+        offset = length - math.log(priors.BASE_TOKENS_PER_SECOND * ratio)
+        return table.cell(key, levels, offset)
+
+    def residual_cell(self, arm: Arm, text: Text, occupancy: int) -> Cell:
+        """The leaf of what the factors leave unexplained, around 0."""
+        table, key = self.tables["r"], (arm, text, occupancy)
+        found = table.find(key)
+        if found is not None:
+            return found
+        s = self.spread
+        levels = (
+            Level(("text", arm.key, text.workload_class, text.kind), s.leaf),
+            Level(("load", arm.key, occupancy), s.leaf),
+            Level(("leaf", *key), s.leaf),
+        )
+        return table.cell(key, levels, 0.0)
