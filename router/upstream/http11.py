@@ -1,0 +1,123 @@
+"""The hot path's client: HTTP/1.1 on httptools over persistent connections to each worker.
+
+`HTTP11Upstream` has a pool per worker; `connection.py` is one socket with its parser and
+`exchange.py` the answer its caller reads. No task and, as a rule, no timer is made per request.
+Where a response's framing leaves a doubt the answer is refused and the socket broken. The
+counterpart on httpx is `direct.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from router.core.errors import UpstreamFailed, UpstreamTimeout
+from router.upstream.connection import Connection
+from router.upstream.exchange import HTTP11Limits
+from router.upstream.origin import Origin, request_head
+
+if TYPE_CHECKING:
+    from router.upstream.base import UpstreamRequest
+    from router.upstream.exchange import HTTP11Response
+
+
+class HTTP11Upstream:
+    """Workers reached over plain HTTP/1.1. Belongs to the event loop it is first used on."""
+
+    def __init__(self, limits: HTTP11Limits | None = None) -> None:
+        self._limits = limits or HTTP11Limits()
+        self._pools: dict[str, _Pool] = {}
+        self._closed = False
+
+    @property
+    def connects(self) -> int:
+        """Connections made so far."""
+        return sum(pool.connects for pool in self._pools.values())
+
+    async def open(self, request: UpstreamRequest) -> HTTP11Response:
+        """Send `request` and wait for the response's headers; see `Upstream.open`."""
+        pool = self._pools.get(request.base_url) or self._add_pool(request.base_url)
+        head = request_head(pool.origin, request)
+        connection = pool.take() or await pool.connect(request.connect_timeout)
+        exchange = connection.send(head, request)
+        try:
+            await exchange.head
+        except BaseException:
+            exchange.break_off()
+            raise
+        return exchange
+
+    def _add_pool(self, base_url: str) -> _Pool:
+        if len(self._pools) > 256:  # ports of workers that are long gone
+            self._pools = {url: pool for url, pool in self._pools.items() if pool.connections}
+        pool = self._pools[base_url] = _Pool(Origin.parse(base_url), self._limits)
+        pool.closed = self._closed
+        return pool
+
+    async def aclose(self) -> None:
+        """Close idle connections now and the others when their exchange ends."""
+        self._closed = True
+        for pool in self._pools.values():
+            pool.close()
+        await asyncio.sleep(0)  # the event loop closes the sockets of aborted transports
+
+
+class _Pool:
+    """The connections to one worker: those at rest on a stack, the freshest on top."""
+
+    __slots__ = ("closed", "connections", "connects", "idle", "limits", "origin")
+
+    def __init__(self, origin: Origin, limits: HTTP11Limits) -> None:
+        self.origin = origin
+        self.limits = limits
+        self.idle: list[Connection] = []
+        self.connections = 0  # open, idle or not
+        self.connects = 0  # ever made
+        self.closed = False
+
+    def take(self) -> Connection | None:
+        """An idle connection the worker has not closed, if there is one."""
+        while self.idle:
+            connection = self.idle.pop()
+            if connection.is_fresh():
+                return connection
+            connection.abort()
+        return None
+
+    def joined(self) -> None:
+        self.connections += 1
+        self.connects += 1
+
+    def put(self, connection: Connection) -> None:
+        if self.closed or len(self.idle) >= self.limits.idle_connections:
+            connection.abort()
+        else:
+            self.idle.append(connection)
+
+    def forget(self, connection: Connection) -> None:
+        self.connections -= 1
+        if connection in self.idle:
+            self.idle.remove(connection)
+
+    def close(self) -> None:
+        self.closed = True
+        while self.idle:
+            self.idle.pop().abort()
+
+    async def connect(self, seconds: float) -> Connection:
+        loop = asyncio.get_running_loop()
+        origin = self.origin
+        try:
+            async with asyncio.timeout(seconds):
+                _, connection = await loop.create_connection(
+                    lambda: Connection(loop, self), origin.host, origin.port
+                )
+        except TimeoutError as error:
+            raise UpstreamTimeout(
+                "the worker did not accept a connection in time", extra={"sent": False}
+            ) from error
+        except (OSError, UnicodeError) as error:
+            raise UpstreamFailed(
+                "the worker does not accept connections", extra={"sent": False}
+            ) from error
+        return connection

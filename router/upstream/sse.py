@@ -1,0 +1,377 @@
+"""Server-sent events without I/O: a full parser, a tap on relayed bytes, and a filter.
+
+`SSEParser` reads every event (assembly, tests). `StreamTap` watches a relayed stream at about a
+microsecond a chunk and reads only its first events and its tail. `UsageFilter` takes the usage
+event out of a stream whose client did not ask for it. All accept any split of the bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HEAD_SAMPLE = 16_384  # bytes kept from the start, for the produced label
+TAIL = 8_192  # bytes kept from the end; the last events of llama-server take about 1 KiB
+TAIL_LIMIT = 1_048_576  # most that is kept for one last event larger than that
+EVENT_LIMIT = 16 * 1_048_576  # an event larger than this is not a worker's answer
+HOLD_LIMIT = 65_536  # no usage event is this large
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+# Two line ends in a row. Atomic: the two halves of one CRLF are not two ends.
+_BLANK_LINE = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
+
+
+@dataclass(frozen=True, slots=True)
+class SSEEvent:
+    """One dispatched event; `data` lines are joined by newlines."""
+
+    data: str
+    event: str = "message"
+    id: str = ""
+
+
+class SSEParser:
+    """The event stream format of the HTML standard, fed with bytes split anywhere.
+
+    Comments, `retry` and unknown fields are passed over; an event that the end of the stream cuts
+    off is never dispatched.
+    """
+
+    __slots__ = ("_data", "_event", "_fresh", "_id", "_limit", "_rest", "_size", "_skip_lf")
+
+    def __init__(self, event_limit: int = EVENT_LIMIT) -> None:
+        self._limit = event_limit
+        self._rest = b""
+        self._data: list[str] = []
+        self._size = 0
+        self._event = ""
+        self._id = ""
+        self._fresh = True  # nothing read yet: a byte order mark may come
+        self._skip_lf = False  # the last line ended with CR: a LF belongs to it
+
+    def feed(self, chunk: bytes) -> list[SSEEvent]:
+        """The events that `chunk` completes.
+
+        Raises:
+            ValueError: an event larger than the limit.
+        """
+        if self._skip_lf and chunk:
+            self._skip_lf = False
+            chunk = chunk[1:] if chunk[:1] == b"\n" else chunk
+        buffer = self._rest + chunk
+        events: list[SSEEvent] = []
+        start = 0
+        for match in _LINE_END.finditer(buffer, len(self._rest)):
+            self._line(buffer[start : match.start()], events)
+            start = match.end()
+        self._skip_lf = start == len(buffer) and buffer[-1:] == b"\r"
+        self._rest = buffer[start:]
+        if self._size + len(self._rest) > self._limit:
+            raise ValueError(f"an event of more than {self._limit} bytes")
+        return events
+
+    @property
+    def is_amid(self) -> bool:
+        """Whether an event has begun and not ended."""
+        return bool(self._rest or self._data)
+
+    def _line(self, line: bytes, events: list[SSEEvent]) -> None:
+        if self._fresh:
+            self._fresh = False
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        if not line:
+            self._dispatch(events)
+            return
+        name, _, value = line.partition(b":")
+        self._size += len(line)
+        if name:
+            self._set(name, value.removeprefix(b" ").decode("utf-8", "replace"))
+
+    def _set(self, name: bytes, value: str) -> None:
+        if name == b"data":
+            self._data.append(value)
+        elif name == b"event":
+            self._event = value
+        elif name == b"id" and "\0" not in value:
+            self._id = value
+
+    def _dispatch(self, events: list[SSEEvent]) -> None:
+        if self._data:
+            events.append(SSEEvent("\n".join(self._data), self._event or "message", self._id))
+        self._data = []
+        self._event = ""
+        self._size = 0
+
+
+def event_objects(raw: bytes) -> Iterator[dict[str, Any]]:
+    """The JSON objects among the complete events of `raw`; anything else is passed over."""
+    for event in SSEParser().feed(raw):
+        value = parse_object(event.data)
+        if value is not None:
+            yield value
+
+
+def parse_object(text: str | bytes) -> dict[str, Any] | None:
+    """`text` as a JSON object, or None."""
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+@dataclass(frozen=True, slots=True)
+class TapResult:
+    """What a finished (or cut) answer said about itself; absent is None or empty."""
+
+    usage: dict[str, Any] | None = None
+    timings: dict[str, Any] | None = None
+    finish_reason: str | None = None
+    model: str | None = None
+    error: dict[str, Any] | None = None  # the worker's error object
+    saw_done: bool = False  # the stream reached its regular end
+    content_events: int = 0  # events with content, about one a token; for streams that were cut
+
+
+@dataclass(slots=True)
+class _Facts:
+    """The same, being collected."""
+
+    found: dict[str, Any] = field(default_factory=dict)
+
+    def read(self, body: dict[str, Any]) -> None:
+        """Take what `body`, an event or a whole answer, says."""
+        nested = body.get("response") or body.get("message")  # Responses and Messages streams
+        source = nested if isinstance(nested, dict) else body
+        for key, kind in (("usage", dict), ("timings", dict), ("model", str), ("error", dict)):
+            value = body.get(key) or source.get(key)
+            if isinstance(value, kind):
+                self.found[key] = value
+        reason = _finish_reason(body)
+        if reason is not None:
+            self.found["finish_reason"] = reason
+
+
+def _finish_reason(body: dict[str, Any]) -> str | None:
+    for choice in _choices(body):
+        if isinstance(choice.get("finish_reason"), str):
+            return str(choice["finish_reason"])
+    delta = body.get("delta")
+    reason = delta.get("stop_reason") if isinstance(delta, dict) else None
+    reason = reason or body.get("stop_reason") or body.get("stop_type")
+    return reason if isinstance(reason, str) and reason != "none" else None
+
+
+def _choices(body: dict[str, Any]) -> list[dict[str, Any]]:
+    choices = body.get("choices")
+    return [c for c in choices if isinstance(c, dict)] if isinstance(choices, list) else []
+
+
+def has_content(body: dict[str, Any]) -> bool:
+    """Whether an event brings a part of the answer: text, reasoning, a refusal, a tool call."""
+    if isinstance(body.get("choices"), list):
+        return any(map(_choice_has_content, _choices(body)))
+    kind = body.get("type")
+    if isinstance(kind, str):
+        return kind == "content_block_delta" or kind.endswith(".delta")
+    return bool(body.get("content"))  # llama.cpp's own /completion and /infill
+
+
+def _choice_has_content(choice: dict[str, Any]) -> bool:
+    delta = choice.get("delta")
+    if isinstance(delta, dict):
+        return any(delta.get(name) for name in _CONTENT)
+    return bool(choice.get("text"))
+
+
+_CONTENT = ("content", "reasoning_content", "tool_calls", "refusal", "reasoning", "function_call")
+
+
+def plain_result(body: bytes) -> TapResult:
+    """The same facts from the body of an answer that was not a stream."""
+    value = parse_object(body)
+    if value is None:
+        return TapResult()
+    facts = _Facts()
+    facts.read(value)
+    return TapResult(**_facts_of(facts.found), saw_done=True)
+
+
+def _facts_of(found: dict[str, Any]) -> dict[str, Any]:
+    """Luce's server puts its timings inside `usage`."""
+    inner = found.get("usage", {}).get("timings")
+    return {"timings": inner, **found} if isinstance(inner, dict) else found
+
+
+class StreamTap:
+    """Watches relayed chunks; nothing is parsed between the first content and the end."""
+
+    __slots__ = ("_events", "_look", "_room", "_sample", "_tail", "_tail_bound", "_tail_size")
+
+    def __init__(self) -> None:
+        self._events = 0  # data events since, and with, the first content
+        self._look: SSEParser | None = SSEParser()  # until the first content has been seen
+        self._sample: list[bytes] = []
+        self._room = HEAD_SAMPLE
+        self._tail: list[bytes] = []
+        self._tail_size = 0
+        self._tail_bound = 2 * TAIL
+
+    @property
+    def first_content(self) -> bool:
+        """Whether an event with content has passed."""
+        return self._look is None
+
+    @property
+    def sample(self) -> bytes:
+        """The first bytes of the stream, at most `HEAD_SAMPLE`."""
+        return b"".join(self._sample)
+
+    def feed(self, chunk: bytes) -> bool:
+        """Take note of `chunk`; True for the one that brought the first content."""
+        size = len(chunk)
+        self._tail.append(chunk)
+        self._tail_size += size
+        if self._tail_size > self._tail_bound:
+            self._trim()
+        if self._room > 0:
+            self._sample.append(chunk[: self._room])
+            self._room -= size
+        if self._look is not None:
+            return self._seek(self._look, chunk)
+        self._events += chunk.count(b"data: {")
+        return False
+
+    def _seek(self, parser: SSEParser, chunk: bytes) -> bool:
+        try:
+            events = parser.feed(chunk)
+        except ValueError:  # too large to be looked into, so certainly content
+            self._look = None
+            return True
+        bodies = [body for event in events if (body := parse_object(event.data)) is not None]
+        for index, body in enumerate(bodies):
+            if has_content(body):
+                self._look = None
+                self._events = len(bodies) - index + parser.is_amid
+                return True
+        return False
+
+    def _trim(self) -> None:
+        """Forget what is older than the last `TAIL` bytes, but begin at an event's start."""
+        data = b"".join(self._tail)
+        cut = data.rfind(b"\n\n", 0, len(data) - TAIL) + 2
+        if cut < 2:  # one event larger than that: keep all of it, up to the limit
+            cut = max(0, len(data) - TAIL_LIMIT)
+        self._tail = [data[cut:]]
+        self._tail_size = len(data) - cut
+        self._tail_bound = max(2 * TAIL, 2 * self._tail_size)
+
+    def result(self) -> TapResult:
+        """What the tail says. Call it after the client has its bytes: it parses JSON."""
+        facts, done, closing = _Facts(), False, 0
+        for event in SSEParser().feed(b"".join(self._tail)):
+            done = done or event.data == "[DONE]" or event.event in _LAST_EVENTS
+            body = parse_object(event.data)
+            if body is not None:
+                facts.read(body)
+                closing = 0 if has_content(body) else closing + 1
+        events = max(0, self._events - closing) if self.first_content else 0
+        return TapResult(**_facts_of(facts.found), saw_done=done, content_events=events)
+
+
+_LAST_EVENTS = frozenset(("message_stop", "response.completed", "response.incomplete"))
+
+
+class UsageFilter:
+    """Takes the usage event (`choices` empty) out of a stream; every other byte passes unchanged.
+
+    Held back is only an unfinished event that may still turn out to be that one.
+    """
+
+    __slots__ = ("_held", "_seam", "_until")
+
+    def __init__(self) -> None:
+        self._held = b""  # an event not yet judged
+        self._until: re.Pattern[bytes] | None = None  # what ends the bytes being passed
+        self._seam = b""  # line ends just passed, which may begin a blank line
+
+    def feed(self, chunk: bytes) -> bytes:
+        """What may go to the client now."""
+        settled = self._until is None and not self._held
+        if settled and chunk.endswith(b"\n\n") and b'"usage"' not in chunk:
+            return chunk  # whole events, none of them in question: the usual case
+        data, out = self._held + chunk, bytearray()
+        self._held = b""
+        start = 0
+        while start < len(data):
+            start = self._pass(data, start, out) if self._until else self._judge(data, start, out)
+        return bytes(out)
+
+    def finish(self) -> bytes:
+        """What was held when the stream ended."""
+        held, self._held = self._held, b""
+        return b"" if _is_usage(held + b"\n\n") else held
+
+    def _pass(self, data: bytes, start: int, out: bytearray) -> int:
+        """Pass the rest of something known to be wanted; where it ends."""
+        seam = self._seam
+        found = _final(self._until, seam + data[start:])
+        end = len(data) if found is None else start + found - len(seam)
+        out += data[start:end]
+        if found is None:
+            self._seam = _line_ends(seam + data[start:])
+        else:
+            self._until, self._seam = None, b""
+        return end
+
+    def _judge(self, data: bytes, start: int, out: bytearray) -> int:
+        """At an event's start: pass, drop or hold; where the next one starts."""
+        first = data[start : start + 1]
+        if first in b"\r\n":
+            out += first
+            return start + 1
+        if first == b":":
+            self._until = _LINE_END
+            return start
+        end = _final(_BLANK_LINE, data, start)
+        if end is not None:
+            if not _is_usage(data[start:end]):
+                out += data[start:end]
+            return end
+        rest = data[start:]
+        if len(rest) > HOLD_LIMIT or _OTHER_EVENT.match(rest):
+            self._until = _BLANK_LINE
+            return start
+        self._held = rest
+        return len(data)
+
+
+# An event that is not the usage event whatever follows: no object, or `choices` first and filled.
+_OTHER_EVENT = re.compile(rb'data: ?(?:[^{\s]|\{\s*"choices"\s*:\s*\[\s*[^\]\s])')
+
+
+def _final(pattern: re.Pattern[bytes] | None, data: bytes, start: int = 0) -> int | None:
+    """Where the first match ends, if no later byte can make it longer (CR, then LF)."""
+    found = pattern.search(data, start) if pattern is not None else None
+    if found is None or (found.end() == len(data) and data.endswith(b"\r")):
+        return None
+    return found.end()
+
+
+def _line_ends(data: bytes) -> bytes:
+    """The line ends that `data` closes with, at most the three that a blank line may want."""
+    return data[len(data.rstrip(b"\r\n")) :][-3:]
+
+
+def _is_usage(block: bytes) -> bool:
+    """Whether a whole event is the one that `stream_options.include_usage` adds."""
+    if b'"usage"' not in block:
+        return False
+    bodies = list(event_objects(block))
+    return bool(bodies) and bodies[0].get("choices") == [] and bool(bodies[0].get("usage"))
