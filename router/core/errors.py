@@ -56,7 +56,7 @@ class GatewayError(Exception):
                 "type": self.extra.get("type", self.type),
                 "param": self.param,
                 "code": self.code,
-                **{k: v for k, v in self.extra.items() if k != "type"},
+                **{k: v for k, v in self.extra.items() if k not in ("type", "sent")},
             }
         }
 

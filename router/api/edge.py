@@ -1,0 +1,93 @@
+"""The hot endpoints as raw ASGI: who asks, how often, what for; then the Dispatcher's.
+
+Nothing of the web framework is on this path: it costs more than everything else here together.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from router.api.schema import parse
+from router.core import Endpoint, GatewayError, MethodNotAllowed
+from router.relay import Client, ClientGone
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from router.access import Authenticator, RateLimiter
+    from router.core import InferenceRequest
+    from router.dispatch import Dispatcher
+    from router.fleet import Fleet
+    from router.relay.client import Receive, Scope, Send
+    from workers.clock import Clock
+
+    ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+HOT: Final = (Endpoint.CHAT, Endpoint.COMPLETIONS)
+MAX_ID_CHARS: Final = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """What stands between a socket and the Dispatcher."""
+
+    authenticator: Authenticator
+    rates: RateLimiter
+    fleet: Fleet
+    dispatcher: Dispatcher
+    clock: Clock
+    max_body_bytes: int
+    on_refusal: Callable[[str], None]  # told the code of what is refused before dispatch
+
+    def endpoint(self, endpoint: Endpoint) -> ASGIApp:
+        """The ASGI callable of one generating endpoint."""
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            await self.serve(endpoint, scope, Client(scope, receive, send, ""))
+
+        return app
+
+    async def serve(self, endpoint: Endpoint, scope: Scope, client: Client) -> None:
+        """Read, check and dispatch one request."""
+        client.request_id = request_id(client.headers)
+        try:
+            if scope["method"] != "POST":
+                raise MethodNotAllowed(f"{scope['path']} takes POST only")
+            request = await self.read(endpoint, client)
+        except GatewayError as error:
+            self.on_refusal(error.code or error.type)
+            await client.refuse(error, id_header(client))
+        except ClientGone:
+            return
+        else:
+            await self.dispatcher.dispatch(request, client)
+
+    async def read(self, endpoint: Endpoint, client: Client) -> InferenceRequest:
+        """One checked request.
+
+        Raises:
+            GatewayError: it is not let in, or not understood.
+            ClientGone: it left before its body was complete.
+        """
+        principal = self.authenticator.authenticate(client.headers)
+        self.rates.acquire(principal.key_id)
+        body = await client.read_body(self.max_body_bytes)
+        client.received_at = self.clock.monotonic()
+        return parse(endpoint, body, client, principal, self.fleet)
+
+
+def request_id(headers: dict[bytes, bytes]) -> str:
+    """The caller's x-request-id where it has a usable one, else a new id."""
+    given = headers.get(b"x-request-id", b"")
+    if given and len(given) <= MAX_ID_CHARS and given.isascii():
+        text = given.decode("ascii").strip()
+        if text.isprintable():
+            return text
+    return uuid.uuid4().hex
+
+
+def id_header(client: Client) -> list[tuple[bytes, bytes]]:
+    """The header that every answer has."""
+    return [(b"x-request-id", client.request_id.encode("ascii"))]

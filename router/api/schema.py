@@ -1,0 +1,270 @@
+"""Request bodies to InferenceRequests: only the fields somebody acts on are checked.
+
+Unknown fields and everything a worker understands better go through unread. Each refusal names the
+field, so that an OpenAI client shows the same kind of message as it would from OpenAI.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import orjson
+
+from classifier import WorkloadClass
+from router.core import (
+    BadRequest,
+    Endpoint,
+    Forbidden,
+    InferenceRequest,
+    NotFound,
+    Principal,
+    UnsupportedMediaType,
+    Wishes,
+)
+
+if TYPE_CHECKING:
+    from router.relay import Client
+
+MAX_GRAMMAR_CHARS: Final = 65_536
+"""A grammar or schema beyond this can hold a worker for minutes (one did at a tenth of it)."""
+MAX_CHOICES: Final = 128  # OpenAI's own bound on n
+MAX_HEADER_CHARS: Final = 256  # of ids that are echoed and logged
+_CLASSES: Final = frozenset(c.value for c in WorkloadClass)
+
+
+class Directory(Protocol):
+    """What is known of models and workers; the Fleet is one."""
+
+    def resolve(self, name: str) -> str | None: ...
+
+    def models(self) -> dict[str, tuple[str, ...]]: ...
+
+    def serves(self, model: str, worker: str) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Addressee:
+    """Where a request's `model` points: a configured model, and a pin if it holds one."""
+
+    model: str
+    worker: str | None = None
+
+
+def parse(
+    endpoint: Endpoint, body: bytes, client: Client, principal: Principal, directory: Directory
+) -> InferenceRequest:
+    """A checked request.
+
+    Raises:
+        UnsupportedMediaType: the content type is not JSON.
+        BadRequest, NotFound, Forbidden: as the contract's table says.
+    """
+    payload = read_json(body, client.headers)
+    check(endpoint, payload)
+    addressee = find_model(payload.get("model"), directory)
+    if principal.models is not None and addressee.model not in principal.models:
+        raise Forbidden(f"this key may not use the model {addressee.model!r}", param="model")
+    wishes = read_wishes(client.headers, addressee)
+    return InferenceRequest(
+        id=client.request_id,
+        endpoint=endpoint,
+        model=addressee.model,
+        body=body,
+        payload=payload,
+        stream=payload.get("stream") is True,
+        received_at=client.received_at,
+        principal=principal,
+        wishes=wishes,
+        conversation=wishes.session or "",
+    )
+
+
+def read_json(body: bytes, headers: Mapping[bytes, bytes]) -> dict[str, Any]:
+    """The body as a JSON object."""
+    content_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    if content_type != b"application/json":
+        raise UnsupportedMediaType("the content type must be application/json")
+    try:
+        payload = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise BadRequest(f"the body is not JSON: {error}", code="invalid_json") from error
+    if not isinstance(payload, dict):
+        raise BadRequest("the body must be a JSON object", code="invalid_json")
+    return payload
+
+
+def find_model(name: object, directory: Directory) -> Addressee:
+    """The model behind a name, an alias or MODEL@WORKER; without a name, the only model."""
+    if name is None:
+        known = list(directory.models())
+        if len(known) == 1:
+            return Addressee(known[0])
+        raise BadRequest("you must provide a model", param="model")
+    if not isinstance(name, str):
+        raise BadRequest("model must be a string", param="model")
+    model = directory.resolve(name)
+    if model is not None:
+        return Addressee(model)
+    base, at, worker = name.rpartition("@")
+    model = directory.resolve(base) if at else None
+    if model is None:
+        raise NotFound(
+            f"the model {name[:100]!r} does not exist here", param="model", code="model_not_found"
+        )
+    if not directory.serves(model, worker):
+        raise NotFound(
+            f"the model {model!r} has no worker {worker[:100]!r}",
+            param="model",
+            code="worker_not_found",
+        )
+    return Addressee(model, worker)
+
+
+def read_wishes(headers: Mapping[bytes, bytes], addressee: Addressee) -> Wishes:
+    """The x-specroute headers and the pin of the model's name, which must agree."""
+    worker, mode = _text(headers, b"x-specroute-worker"), _text(headers, b"x-specroute-mode")
+    pinned = addressee.worker
+    if worker and pinned and worker != pinned:
+        raise BadRequest(
+            f"the model's name pins {pinned!r} and x-specroute-worker {worker!r}",
+            param="x-specroute-worker",
+        )
+    hint = _text(headers, b"x-specroute-class")
+    if hint is not None and hint not in _CLASSES:
+        raise BadRequest(
+            f"x-specroute-class must be one of {', '.join(sorted(_CLASSES))}",
+            param="x-specroute-class",
+        )
+    return Wishes(
+        worker=pinned or worker,
+        mode=None if mode == "auto" else mode,
+        workload_class=hint,
+        session=_text(headers, b"x-session-id"),
+    )
+
+
+def _text(headers: Mapping[bytes, bytes], name: bytes) -> str | None:
+    value = headers.get(name)
+    return value.decode("latin-1").strip()[:MAX_HEADER_CHARS] or None if value else None
+
+
+def check(endpoint: Endpoint, payload: Mapping[str, Any]) -> None:
+    """Refuse what no worker should see."""
+    for name, rule in _REQUIRED.get(endpoint, {}).items():
+        rule(name, payload.get(name))
+    for name in payload.keys() & _OPTIONAL.keys():
+        value = payload[name]
+        if value is not None:
+            _OPTIONAL[name](name, value)
+
+
+Rule = Callable[[str, Any], None]
+
+
+def _messages(name: str, value: Any) -> None:
+    if not isinstance(value, list):
+        raise BadRequest("messages must be an array", param=name)
+    if not value:
+        raise BadRequest("messages must not be empty", param=name)
+    for index, message in enumerate(value):
+        if message.__class__ is not dict or message.get("role").__class__ is not str:
+            raise BadRequest(
+                f"messages[{index}] must be an object with a role", param=f"messages[{index}].role"
+            )
+        content = message.get("content")
+        if content is not None and content.__class__ is not str and not isinstance(content, list):
+            raise BadRequest(
+                f"the content of messages[{index}] must be a string or an array",
+                param=f"messages[{index}].content",
+            )
+
+
+def _present(name: str, value: Any) -> None:
+    if value is None:
+        raise BadRequest(f"you must provide {name}", param=name)
+
+
+def _prompt(name: str, value: Any) -> None:
+    if not isinstance(value, (str, list)) or value == []:
+        raise BadRequest("prompt must be a string or a non-empty array", param=name)
+
+
+def _boolean(name: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise BadRequest(f"{name} must be true or false", param=name)
+
+
+def _number(low: float, high: float) -> Rule:
+    def rule(name: str, value: Any) -> None:
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise BadRequest(f"{name} must be a number", param=name)
+        if not low <= value <= high:
+            raise BadRequest(f"{name} must be between {low:g} and {high:g}", param=name)
+
+    return rule
+
+
+def _integer(low: int, high: int) -> Rule:
+    def rule(name: str, value: Any) -> None:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise BadRequest(f"{name} must be an integer", param=name)
+        if not low <= value <= high:
+            raise BadRequest(f"{name} must be between {low} and {high}", param=name)
+
+    return rule
+
+
+def _object(name: str, value: Any) -> None:
+    if not isinstance(value, dict):
+        raise BadRequest(f"{name} must be an object", param=name)
+
+
+def _array(name: str, value: Any) -> None:
+    if not isinstance(value, list):
+        raise BadRequest(f"{name} must be an array", param=name)
+
+
+def _stop(name: str, value: Any) -> None:
+    texts = value if isinstance(value, list) else [value]
+    if not all(isinstance(text, str) for text in texts):
+        raise BadRequest("stop must be a string or an array of strings", param=name)
+
+
+def _bounded(name: str, value: Any) -> None:
+    size = len(value) if isinstance(value, str) else len(orjson.dumps(value))
+    if size > MAX_GRAMMAR_CHARS:
+        raise BadRequest(f"{name} is larger than {MAX_GRAMMAR_CHARS} characters", param=name)
+
+
+def _response_format(name: str, value: Any) -> None:
+    _object(name, value)
+    _bounded(name, value)
+
+
+_REQUIRED: Final[Mapping[Endpoint, Mapping[str, Rule]]] = {
+    Endpoint.CHAT: {"messages": _messages},
+    Endpoint.COMPLETIONS: {"prompt": _prompt},
+    Endpoint.MESSAGES: {"messages": _messages},
+    Endpoint.RESPONSES: {"input": _present},
+    Endpoint.EMBEDDINGS: {"input": _present},
+    Endpoint.RERANK: {"query": _present},
+}
+_TOKENS: Final = _integer(-1, 10_000_000)  # llama-server reads -1 as "until the end"
+_OPTIONAL: Final[Mapping[str, Rule]] = {
+    "stream": _boolean,
+    "stream_options": _object,
+    "n": _integer(1, MAX_CHOICES),
+    "max_tokens": _TOKENS,
+    "max_completion_tokens": _TOKENS,
+    "n_predict": _TOKENS,
+    "temperature": _number(-1000.0, 1000.0),
+    "top_p": _number(-1000.0, 1000.0),
+    "tools": _array,
+    "stop": _stop,
+    "grammar": _bounded,
+    "json_schema": _bounded,
+    "response_format": _response_format,
+    "chat_template_kwargs": _object,
+}

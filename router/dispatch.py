@@ -1,0 +1,207 @@
+"""The path of one request: admission, choice, reservation, the worker, and back.
+
+Everything before the worker's first byte may fail over to another worker once, unseen by the
+client; everything after it is `router.relay`'s. Choosing and reserving happen in one tick, inside
+the attempt that `Admission.admit` makes, with no await between them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Protocol
+
+from classifier import CLASS_OF_KIND, WorkloadClass, extract, fingerprint
+from classifier.classes import DEFAULT_KIND
+from router.core import GatewayError, Loading, NoWorker, Reason, UpstreamFailed, UpstreamTimeout
+from router.fleet import read_chain
+from router.policy.base import PolicyInput
+from router.relay import ClientGone, Flight, KeepAlive, Reading, relay
+
+if TYPE_CHECKING:
+    from classifier import Classification, Predictor
+    from router.access import Admission
+    from router.core import FleetView, InferenceRequest
+    from router.fleet import Fleet, PrefixIndex, Reservation
+    from router.policy.base import Policy
+    from router.relay import Books, Client, Exchange, Exchanges
+    from workers.clock import Clock
+
+MOVABLE: Final = (UpstreamFailed, UpstreamTimeout, Loading)
+"""Failures before the first byte that another worker may make good, once."""
+
+
+class PromptTokens(Protocol):
+    """Estimated prompt tokens of a model for so many characters in a language."""
+
+    def __call__(self, model: str, language: str, chars: int) -> float: ...
+
+
+class Recall(Protocol):
+    """A classification corrected by what the application and conversation produced before."""
+
+    def __call__(
+        self, found: Classification, fingerprint: str, conversation: str
+    ) -> Classification: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatcher:
+    """Everything a request meets on its way; one per gateway."""
+
+    clock: Clock
+    admission: Admission[Reservation]
+    fleet: Fleet
+    prefixes: PrefixIndex
+    policy: Policy
+    predictor: Predictor
+    prompt_tokens: PromptTokens
+    recall: Recall
+    exchanges: Exchanges
+    books: Books
+
+    async def dispatch(self, request: InferenceRequest, client: Client) -> None:
+        """Serve one request to its end, whatever that is. Raises nothing that is the client's."""
+        flight = Flight(request, self.read(request), self.clock, self.books.close)
+        try:
+            async with asyncio.TaskGroup() as group:
+                watcher = group.create_task(client.watch())
+                await self._serve(flight, client, KeepAlive(group, client, flight))
+                watcher.cancel()
+        except* ClientGone:
+            pass  # nobody is left to tell; the flight has been recorded
+        finally:
+            flight.finish()
+
+    async def _serve(self, flight: Flight, client: Client, keep_alive: KeepAlive) -> None:
+        exchange: Exchange | None = None
+        try:
+            keep_alive.arm()
+            exchange = await self._open(flight)
+            keep_alive.stop()
+            await relay(flight, exchange, client)
+        except GatewayError as error:
+            keep_alive.stop()
+            flight.fail(error)
+            flight.finish()
+            await client.refuse(error, flight.headers())
+        finally:
+            keep_alive.stop()
+            flight.finish()
+            if exchange is not None:
+                await exchange.aclose()
+
+    def read(self, request: InferenceRequest) -> Reading:
+        """What the request is and will probably produce."""
+        payload, view = request.payload, self.fleet.view(request.model)
+        thinks = any(worker.record.default_thinking for worker in view.workers)
+        features = extract(payload, default_thinking=thinks)
+        chain = read_chain(payload)
+        conversation = request.conversation or chain.conversation
+        application = fingerprint(payload, request.model)
+        found = self.predictor.predict(features)
+        hint = request.wishes.workload_class
+        if hint is None:
+            found = self.recall(found, application, conversation)
+        else:
+            found = hinted(found, hint)
+        chars = features.prompt_chars
+        tokens = self.prompt_tokens(request.model, found.language, chars)
+        return Reading(features, found, application, chain, conversation, tokens)
+
+    def question(self, flight: Flight, view: FleetView) -> PolicyInput:
+        """What the policy is asked about this request, given the fleet at this instant."""
+        request, reading = flight.request, flight.reading
+        records = [worker.record for worker in view.workers]
+        tokens = reading.prompt_tokens
+        # A first turn has no home, even if somebody asked the same before.
+        settled = bool(request.conversation) or reading.chain.answers > 0
+        return PolicyInput(
+            request_id=request.id,
+            model=request.model,
+            view=view,
+            classification=reading.classification,
+            features=reading.features,
+            prompt_tokens=tokens,
+            now=self.clock.monotonic(),
+            wall=self.clock.wall(),
+            wishes=request.wishes,
+            conversation=reading.conversation,
+            fingerprint=reading.fingerprint,
+            cached_tokens=self.prefixes.cached_tokens(records, reading.chain, tokens),
+            home=self.prefixes.home(reading.conversation) if settled else None,
+            excluded=flight.excluded,
+            max_tokens=reading.features.max_tokens,
+        )
+
+    async def _open(self, flight: Flight) -> Exchange:
+        """An answer whose first bytes are there, from the first worker or from a second one."""
+        failure: GatewayError | None = None
+        while True:
+            try:
+                reservation = await self._place(flight)
+            except (NoWorker, Loading):
+                if failure is None:
+                    raise
+                raise failure from None
+            try:
+                return await self.exchanges.open(flight, reservation.record)
+            except MOVABLE as error:
+                self._blame(reservation, error)
+                if failure is not None or flight.request.wishes.worker is not None:
+                    raise
+                failure = error
+                flight.leave_worker()
+
+    async def _place(self, flight: Flight) -> Reservation:
+        """A slot, waited for if need be."""
+
+        waits_since: float | None = None
+
+        def attempt() -> Reservation | None:
+            nonlocal waits_since
+            taken = self._choose_and_reserve(flight)
+            if waits_since is None:  # deciding is our own time, waiting is the queue's
+                waits_since = self.clock.monotonic()
+            return taken
+
+        request = flight.request
+        try:
+            flight.reservation = reservation = await self.admission.admit(
+                attempt, request.principal, model=request.model, worker=request.wishes.worker
+            )
+            return reservation
+        finally:
+            if waits_since is not None:
+                flight.queue_s += self.clock.monotonic() - waits_since
+
+    def _choose_and_reserve(self, flight: Flight) -> Reservation | None:
+        """The one tick: no await may come between the choice and the reservation."""
+        decision = self.policy.choose(self.question(flight, self.fleet.view(flight.request.model)))
+        if flight.retried:
+            decision = replace(decision, reason=Reason.RETRY)
+        flight.decision = decision
+        return self.fleet.reserve(
+            decision.worker,
+            expected_tokens=decision.expected_tokens,
+            context_tokens=flight.reading.prompt_tokens + decision.expected_tokens,
+        )
+
+    def _blame(self, reservation: Reservation, error: GatewayError) -> None:
+        """Tell the breaker; a worker that loads has not failed."""
+        if not isinstance(error, Loading):
+            certain = error.extra.get("sent") is False
+            self.fleet.failed(reservation.worker, certain=certain)
+
+
+def hinted(found: Classification, hint: str) -> Classification:
+    """The caller knows better: its class, with the classifier's sense of length."""
+    workload_class = WorkloadClass(hint)
+    same = CLASS_OF_KIND[found.kind] is workload_class
+    return replace(
+        found,
+        workload_class=workload_class,
+        kind=found.kind if same else DEFAULT_KIND[workload_class],
+        probabilities={c.value: float(c is workload_class) for c in WorkloadClass},
+        source="hint",
+    )

@@ -1,0 +1,260 @@
+"""The live fleet: what the registry says, and what this gateway has in flight on each worker.
+
+One writer, one event loop, no await: `view`, a policy's choice and `reserve` happen in one tick, so
+two requests can never both take the last slot.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from router.core import FleetView, WorkerSnapshot
+from router.fleet.breaker import Breaker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from workers.clock import Clock
+    from workers.record import WorkerRecord
+
+
+class Reservation:
+    """One slot of one worker, held by one request until `release`."""
+
+    __slots__ = (
+        "_fleet",
+        "context_tokens",
+        "expected_tokens",
+        "occupancy",
+        "on_trial",
+        "produced",
+        "record",
+        "released",
+    )
+
+    def __init__(
+        self, fleet: Fleet, record: WorkerRecord, expected_tokens: float, context_tokens: float
+    ) -> None:
+        self._fleet = fleet
+        self.record = record
+        self.expected_tokens = expected_tokens
+        self.context_tokens = context_tokens
+        self.produced = 0  # content events so far; the relay counts them
+        self.occupancy = 0  # requests on the worker when this one began, itself included
+        self.on_trial = False  # whether it tells if a failed worker has recovered
+        self.released = False
+
+    @property
+    def worker(self) -> str:
+        """The worker's name."""
+        return self.record.name
+
+    @property
+    def remaining_tokens(self) -> float:
+        """Expected output tokens still to come; at least one while it runs."""
+        return max(1.0, self.expected_tokens - self.produced)
+
+    def release(self) -> None:
+        """Give the slot back; a second call does nothing."""
+        if not self.released:
+            self.released = True
+            self._fleet.on_release(self)
+
+
+class _Worker:
+    """Mutable state of one worker; only the Fleet touches it."""
+
+    __slots__ = ("breaker", "elsewhere", "gone", "held", "lease", "record")
+
+    def __init__(self, record: WorkerRecord) -> None:
+        self.record = record
+        self.breaker = Breaker()
+        self.held: set[Reservation] = set()
+        self.gone = False  # left the registry while requests were still running
+        self.lease: int | None = None  # None: every slot is ours
+        self.elsewhere = 0  # in flight through other gateways, as last heard
+
+    @property
+    def slots(self) -> int:
+        slots = self.record.slots
+        return slots if self.lease is None else min(slots, self.lease)
+
+    def has_room(self, context_tokens: float) -> bool:
+        if len(self.held) >= self.slots:
+            return False
+        if not self.record.unified_kv or not self.held:
+            return True
+        # One KV cache for all slots: what counts is the sum of the contexts in it.
+        used = sum(r.context_tokens for r in self.held)
+        return used + context_tokens <= self.record.context
+
+    def snapshot(self, now: float) -> WorkerSnapshot:
+        reason = self.unavailable(now)
+        return WorkerSnapshot(
+            record=self.record,
+            slots=self.slots,
+            in_flight=len(self.held),
+            total_in_flight=len(self.held) + self.elsewhere,
+            remaining_tokens=tuple([r.remaining_tokens for r in self.held]),
+            available=not reason,
+            unavailable_reason=reason,
+        )
+
+    def unavailable(self, now: float) -> str:
+        if self.gone:
+            return "has left the registry"
+        if not self.record.state.serves:
+            return self.record.reason or f"is {self.record.state.value}"
+        if not self.breaker.allows(now):
+            return "failed a moment ago; the next try comes soon"
+        return ""
+
+
+class Fleet:
+    """All workers of all models, with reservations against them."""
+
+    def __init__(self, clock: Clock, models: Mapping[str, Iterable[str]] | None = None) -> None:
+        """`models` are the configured names with their aliases; workers may bring more."""
+        self._clock = clock
+        self._configured = {name: tuple(aliases) for name, aliases in (models or {}).items()}
+        self._workers: dict[str, _Worker] = {}
+        self._model_of: dict[str, str] = {}
+        self._by_model: dict[str, tuple[_Worker, ...]] = {}
+        self._listeners: list[Callable[[WorkerRecord | None, bool], None]] = []
+        self._reindex()
+
+    def subscribe(self, listener: Callable[[WorkerRecord | None, bool], None]) -> None:
+        """Call `listener` with a worker that gains room (None: much changed).
+
+        The flag says whether that is because a request has left it.
+        """
+        self._listeners.append(listener)
+
+    def resolve(self, name: str) -> str | None:
+        """The model behind a name or alias; None when nobody has heard of it."""
+        return self._model_of.get(name)
+
+    def models(self) -> dict[str, tuple[str, ...]]:
+        """Every known model with its aliases, in a stable order."""
+        names: dict[str, list[str]] = {model: [] for model in sorted(self._by_model)}
+        for alias, model in self._model_of.items():
+            if alias != model:
+                names[model].append(alias)
+        return {model: tuple(sorted(aliases)) for model, aliases in names.items()}
+
+    def serves(self, model: str, worker: str) -> bool:
+        """Whether `worker` is one of `model`'s, whatever its state."""
+        live = self._workers.get(worker)
+        return live is not None and live.record.model == model
+
+    def view(self, model: str) -> FleetView:
+        """The workers of `model` at this instant."""
+        now = self._clock.monotonic()
+        workers = self._by_model.get(model, ())
+        return FleetView(model=model, workers=tuple([w.snapshot(now) for w in workers]))
+
+    def everything(self) -> tuple[WorkerSnapshot, ...]:
+        """Every worker at this instant, by name."""
+        now = self._clock.monotonic()
+        return tuple(self._workers[name].snapshot(now) for name in sorted(self._workers))
+
+    def reserve(
+        self, worker: str, *, expected_tokens: float = 0.0, context_tokens: float = 0.0
+    ) -> Reservation | None:
+        """Take one slot of `worker`, or None when it has no room. Tokens size the request."""
+        live = self._workers.get(worker)
+        if live is None or not live.has_room(context_tokens):
+            return None
+        reservation = Reservation(self, live.record, expected_tokens, context_tokens)
+        live.held.add(reservation)
+        reservation.on_trial = live.breaker.started()
+        reservation.occupancy = len(live.held) + live.elsewhere
+        return reservation
+
+    def on_release(self, reservation: Reservation) -> None:
+        """Reservation.release calls this, once."""
+        live = self._workers.get(reservation.worker)
+        if live is None:
+            return
+        live.held.discard(reservation)
+        if reservation.on_trial:
+            live.breaker.abandoned()  # nothing happens if success or failure was told before
+        if live.gone and not live.held:
+            del self._workers[reservation.worker]
+            self._reindex()
+        self._notify(live.record, released=True)
+
+    def succeeded(self, worker: str) -> None:
+        """The worker answered a request."""
+        if worker in self._workers:
+            self._workers[worker].breaker.succeeded()
+
+    def failed(self, worker: str, *, certain: bool) -> None:
+        """The worker failed a request; see Breaker.failed."""
+        if worker in self._workers:
+            self._workers[worker].breaker.failed(self._clock.monotonic(), certain=certain)
+
+    def update(self, records: Iterable[WorkerRecord], *, keep_missing: bool = False) -> None:
+        """Take over what the registry says; missing workers leave unless `keep_missing`."""
+        fresh = {record.name: record for record in records}
+        changed = False
+        for name, record in fresh.items():
+            changed |= self._take(name, record)
+        if not keep_missing:
+            for name in [n for n in self._workers if n not in fresh]:
+                changed |= self._lose(name)
+        if changed:
+            self._reindex()
+            self._notify(None)
+
+    def set_leases(self, leases: Mapping[str, int], elsewhere: Mapping[str, int]) -> None:
+        """This gateway's share of each worker's slots, and the others' requests in flight."""
+        for name, live in self._workers.items():
+            before = live.slots
+            live.lease = leases.get(name)
+            live.elsewhere = elsewhere.get(name, 0)
+            if live.slots > before:
+                self._notify(live.record)
+
+    def _take(self, name: str, record: WorkerRecord) -> bool:
+        """Store one record; whether anything but its heartbeat changed."""
+        live = self._workers.get(name)
+        if live is None:
+            self._workers[name] = _Worker(record)
+            return True
+        returned, live.gone = live.gone, False
+        before, live.record = live.record, record
+        if (before.started_at, before.pid, before.url) != (
+            record.started_at,
+            record.pid,
+            record.url,
+        ):
+            live.breaker = Breaker()  # another process: its past is not its own
+        keys = ("model", "aliases", "state", "slots", "url", "effective_mode", "spec_hash")
+        return returned or any(getattr(before, key) != getattr(record, key) for key in keys)
+
+    def _lose(self, name: str) -> bool:
+        """Forget a worker, at once or after its last request; whether anything changed."""
+        live = self._workers[name]
+        if not live.held:
+            del self._workers[name]
+            return True
+        was_there, live.gone = not live.gone, True
+        return was_there
+
+    def _reindex(self) -> None:
+        self._model_of = {}
+        by_model: dict[str, list[_Worker]] = {name: [] for name in self._configured}
+        for name in sorted(self._workers):
+            live = self._workers[name]
+            by_model.setdefault(live.record.model, []).append(live)
+            for alias in live.record.aliases:
+                self._model_of.setdefault(alias, live.record.model)
+        for model, aliases in self._configured.items():
+            self._model_of.update(dict.fromkeys(aliases, model))
+        self._model_of.update({model: model for model in by_model})  # a model's own name wins
+        self._by_model = {model: tuple(workers) for model, workers in by_model.items()}
+
+    def _notify(self, worker: WorkerRecord | None, *, released: bool = False) -> None:
+        for listener in self._listeners:
+            listener(worker, released)

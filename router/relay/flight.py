@@ -1,0 +1,225 @@
+"""What is known of one request while it is under way, and the one Outcome it ends as.
+
+`Flight.finish` is synchronous, so that a cancellation cannot cut it short: the slot goes back and
+exactly one Outcome is recorded, in every way a request can end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from router.core import GatewayError, Outcome, Status
+from workers.timings import Timings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from classifier import Classification, RequestFeatures
+    from router.core import InferenceRequest, RoutingDecision
+    from router.fleet import Chain, Reservation
+    from workers.clock import Clock
+
+GAPS_KEPT: Final = 256  # per request: enough for percentiles, bounded for long answers
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What an answer said about itself, as far as it was read."""
+
+    timings: Timings = field(default_factory=Timings)
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    finish_reason: str = ""
+    sample: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read from a request before anybody was asked; `prompt_tokens` is an estimate."""
+
+    features: RequestFeatures
+    classification: Classification
+    fingerprint: str
+    chain: Chain
+    conversation: str
+    prompt_tokens: float
+
+
+class Flight:
+    """One request under way. Times are monotonic seconds."""
+
+    __slots__ = (
+        "_clock",
+        "_close",
+        "_done",
+        "decision",
+        "error_code",
+        "excluded",
+        "first_content_at",
+        "gaps",
+        "http_status",
+        "last_content_at",
+        "opened_at",
+        "queue_s",
+        "reader",
+        "reading",
+        "request",
+        "reservation",
+        "retried",
+        "status",
+        "worker",
+    )
+
+    def __init__(
+        self,
+        request: InferenceRequest,
+        reading: Reading,
+        clock: Clock,
+        close: Callable[[Flight, Outcome], None],
+    ) -> None:
+        """`close` is given the Outcome, once."""
+        self.request = request
+        self.reading = reading
+        self._clock = clock
+        self._close = close
+        self._done = False
+        self.decision: RoutingDecision | None = None
+        self.reservation: Reservation | None = None
+        self.excluded: frozenset[str] = frozenset()
+        self.retried = False
+        self.queue_s = 0.0
+        self.opened_at: float | None = None
+        self.first_content_at: float | None = None
+        self.last_content_at: float | None = None
+        self.gaps: list[float] = []
+        self.reader: Callable[[], Account] = Account  # reads the answer's own figures
+        # Until something else is known, whoever ends this early is the client.
+        self.status = Status.CLIENT_GONE
+        self.http_status = 0
+        self.error_code = ""
+
+    @property
+    def overhead_s(self) -> float:
+        """The gateway's own time before the worker was asked, waiting for a slot left out."""
+        until = self.opened_at if self.opened_at is not None else self._clock.monotonic()
+        return max(0.0, until - self.request.received_at - self.queue_s)
+
+    def saw_content(self, events: int) -> None:
+        """`events` content events have just been sent to the client."""
+        now = self._clock.monotonic()
+        if self.last_content_at is None:
+            self.first_content_at = now
+        elif len(self.gaps) < GAPS_KEPT:
+            self.gaps.append(now - self.last_content_at)
+        self.last_content_at = now
+        if self.reservation is not None:
+            self.reservation.produced += events
+
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """The x-specroute headers, as far as they are known."""
+        rows = [(b"x-request-id", self.request.id.encode("latin-1", "replace"))]
+        workload_class = self.reading.classification.workload_class
+        rows.append((b"x-specroute-class", workload_class.value.encode()))
+        if self.decision is not None:
+            rows.append((b"x-specroute-worker", self.decision.worker.encode()))
+            rows.append((b"x-specroute-mode", self.decision.mode.encode()))
+            rows.append((b"x-specroute-reason", self.decision.reason.value.encode()))
+        rows.append((b"x-specroute-overhead-ms", b"%.3f" % (1000.0 * self.overhead_s)))
+        return rows
+
+    def succeed(self, http_status: int = 200) -> None:
+        """The worker's answer went out whole."""
+        self.status = Status.OK
+        self.http_status = http_status
+
+    def fail(self, error: GatewayError) -> None:
+        """The request ends with `error`."""
+        self.status = _STATUS_OF.get(error.code or "", _by_http(error.status))
+        self.http_status = error.status
+        self.error_code = error.code or error.type
+
+    def leave_worker(self) -> None:
+        """Give the slot back and look elsewhere: this worker failed."""
+        if self.reservation is not None:
+            self.reservation.release()
+            self.excluded |= {self.reservation.worker}
+            self.reservation = None
+        self.retried = True
+
+    def finish(self) -> None:
+        """Give the slot back and hand over the one Outcome; later calls do nothing."""
+        if self._done:
+            return
+        self._done = True
+        self._close(self, self._outcome(self.reader()))
+        if self.reservation is not None:
+            self.reservation.release()
+
+    def _outcome(self, account: Account) -> Outcome:
+        request, reading, now = self.request, self.reading, self._clock.monotonic()
+        record = self.reservation.record if self.reservation is not None else None
+        first = self.first_content_at
+        return Outcome(
+            request_id=request.id,
+            endpoint=request.endpoint.value,
+            model=request.model,
+            status=self.status,
+            wall_time=self._clock.wall(),
+            classification=reading.classification,
+            decision=self.decision,
+            worker=record.name if record is not None else "",
+            mode=record.effective_mode if record is not None else "",
+            worker_key=record.spec_hash if record is not None else "",
+            conversation=reading.conversation,
+            fingerprint=reading.fingerprint,
+            key_id=request.principal.key_id,
+            stream=request.stream,
+            http_status=self.http_status,
+            occupancy=self.reservation.occupancy if self.reservation is not None else 0,
+            context_tokens=_context(account.timings),
+            has_image=reading.features.has_images,
+            has_grammar=reading.features.has_grammar,
+            queue_s=self.queue_s,
+            overhead_s=self.overhead_s,
+            ttft_s=first - request.received_at if first is not None else None,
+            total_s=now - request.received_at,
+            tpot_s=self._tpot(account.completion_tokens),
+            itl_s=tuple(self.gaps),
+            timings=account.timings,
+            prompt_tokens=account.prompt_tokens,
+            prompt_chars=reading.features.prompt_chars,
+            completion_tokens=account.completion_tokens,
+            finish_reason=account.finish_reason,
+            retried=self.retried,
+            error_code=self.error_code,
+            answer_sample=account.sample,
+        )
+
+    def _tpot(self, tokens: int | None) -> float | None:
+        """(last - first token time) / (tokens - 1), in seconds."""
+        first, last = self.first_content_at, self.last_content_at
+        if not self.request.stream or tokens is None or tokens < 2 or first is None or last is None:
+            return None
+        return (last - first) / (tokens - 1)
+
+
+_STATUS_OF: Final = {
+    "timeout": Status.TIMEOUT,
+    "worker_failed": Status.UPSTREAM_ERROR,
+    "no_worker": Status.SHED,
+    "loading": Status.SHED,
+}
+
+
+def _by_http(status: int) -> Status:
+    if status == 429:
+        return Status.SHED
+    return Status.CLIENT_ERROR if status < 500 or status == 501 else Status.UPSTREAM_ERROR
+
+
+def _context(timings: Timings) -> int | None:
+    """Tokens in the context at the end: prompt_n + cache_n + predicted_n."""
+    if timings.prompt_tokens is None:
+        return None
+    return timings.prompt_tokens + (timings.predicted_n or 0)
