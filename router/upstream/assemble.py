@@ -1,0 +1,242 @@
+"""A plain answer out of a streamed one: the JSON the worker would have given without `stream`.
+
+llama-server notices that a client is gone only while it streams, so plain requests for one choice
+are streamed upstream and put together here. A contract test holds the result against the raw
+server's own answer.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from router.core.errors import GatewayError, UpstreamFailed
+from router.upstream.sse import SSEParser, parse_object
+from router.upstream.worker_errors import worker_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from router.upstream.base import UpstreamResponse
+
+ANSWER_LIMIT = 64 * 1_048_576  # bytes of one streamed answer; 64 MiB is over 200,000 events
+_ORDER = ("created", "model", "system_fingerprint", "object", "usage", "id", "timings")
+_OBJECTS = {"chat.completion.chunk": "chat.completion"}
+_PASSING = frozenset(("choices", "prompt_progress"))  # of one event, not of the answer
+_STREAM_FALSE = re.compile(rb'"stream"\s*:\s*(false|null)')
+
+
+def can_assemble(payload: Mapping[str, Any]) -> bool:
+    """Whether a plain chat or text completion has one choice and nothing a stream leaves out."""
+    if payload.get("n") not in (None, 1) or payload.get("best_of") not in (None, 1):
+        return False
+    return not payload.get("verbose") and not _has_many_prompts(payload.get("prompt"))
+
+
+def _has_many_prompts(prompt: Any) -> bool:
+    """A list is one prompt when it is tokens, or text and tokens mixed; else one each."""
+    if not isinstance(prompt, list) or len(prompt) < 2:
+        return False
+    return all(isinstance(p, str) for p in prompt) or any(
+        isinstance(p, list | dict) for p in prompt
+    )
+
+
+def upstream_body(payload: Mapping[str, Any], body: bytes) -> bytes:
+    """`body` with `stream: true` and `stream_options.include_usage: true`, the rest untouched.
+
+    `payload` is `body` parsed. Where a value must be replaced and its place is not certain, the
+    body is encoded anew.
+    """
+    options = payload.get("stream_options")
+    counted = isinstance(options, dict) and options.get("include_usage") is True
+    if counted and payload.get("stream") is True:
+        return body
+    spliced = _splice(payload, body)
+    if spliced is not None:
+        return spliced
+    kept = options if isinstance(options, dict) else {}
+    return orjson.dumps(
+        {**payload, "stream": True, "stream_options": {**kept, "include_usage": True}}
+    )
+
+
+def _splice(payload: Mapping[str, Any], body: bytes) -> bytes | None:
+    if not payload or "stream_options" in payload:
+        return None
+    added = b'"stream_options":{"include_usage":true},'
+    if "stream" not in payload:
+        added += b'"stream":true,'
+    elif payload["stream"] is not True:
+        # Inside a JSON string the quotes would be escaped, so a match is a key; if it is the only
+        # one it is the top-level one that `payload` shows.
+        body, count = _STREAM_FALSE.subn(b'"stream":true', body)
+        if count != 1 or payload["stream"] not in (False, None):
+            return None
+    start = body.index(b"{") + 1
+    return body[:start] + added + body[start:]
+
+
+async def assemble(
+    response: UpstreamResponse, watch: Callable[[bytes], object] | None = None
+) -> bytes:
+    """Read `response` to its end and return the plain answer's body.
+
+    `watch` sees every chunk first (a `StreamTap.feed`). A body that is no event stream is returned
+    as it is.
+
+    Raises:
+        GatewayError: the worker's own error out of the stream, by its status.
+        UpstreamFailed: the stream broke, ended early, or is no completion.
+    """
+    streamed = any(
+        name == b"content-type" and value[:17].lower() == b"text/event-stream"
+        for name, value in response.headers
+    )
+    assembler: Assembler | _Whole = Assembler() if streamed else _Whole()
+    size = 0
+    async for chunk in response.chunks():
+        size += len(chunk)
+        if size > ANSWER_LIMIT:
+            raise UpstreamFailed(f"the worker's answer is larger than {ANSWER_LIMIT} bytes")
+        if watch is not None:
+            watch(chunk)
+        assembler.feed(chunk)
+    return assembler.body()
+
+
+class _Whole:
+    """A body that came plain although a stream was asked for."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> None:
+        self._parts.append(chunk)
+
+    def body(self) -> bytes:
+        return b"".join(self._parts)
+
+
+class Assembler:
+    """Folds the events of one streamed completion (n = 1), chat or text."""
+
+    def __init__(self) -> None:
+        self._parser = SSEParser()
+        self._top: dict[str, Any] = {}
+        self._choice: dict[str, Any] = {}
+        self._message: dict[str, Any] = {}
+        self._tools: dict[int, dict[str, Any]] = {}
+        self._logprobs: dict[str, list[Any]] = {}
+        self._text: list[str] = []
+        self._is_chat = False
+
+    def feed(self, chunk: bytes) -> None:
+        """Take in the next bytes of the stream.
+
+        Raises:
+            GatewayError: an error event, by the worker's status.
+            UpstreamFailed: an event too large to be one.
+        """
+        try:
+            events = self._parser.feed(chunk)
+        except ValueError as error:
+            raise UpstreamFailed(f"the worker's stream holds {error}") from error
+        for event in events:
+            body = parse_object(event.data)
+            if body is not None:
+                self._take(body)
+
+    def body(self) -> bytes:
+        """The plain answer's body.
+
+        Raises:
+            UpstreamFailed: the stream ended before a `finish_reason`.
+        """
+        return orjson.dumps(self.payload())
+
+    def payload(self) -> dict[str, Any]:
+        """The plain answer; fields in llama-server's order."""
+        if self._choice.get("finish_reason") is None:
+            raise UpstreamFailed("the worker's stream ended early")
+        known = {name: self._top[name] for name in _ORDER if name in self._top}
+        return {"choices": [self._assembled()], **known, **self._top}
+
+    def _take(self, body: dict[str, Any]) -> None:
+        if "error" in body:
+            raise _stream_error(body)
+        for name, value in body.items():
+            if name not in _PASSING and value is not None:
+                self._top[name] = _OBJECTS.get(value, value) if name == "object" else value
+        choices = body.get("choices")
+        if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+            self._take_choice(choices[0])
+
+    def _take_choice(self, choice: dict[str, Any]) -> None:
+        for name, value in choice.items():
+            if name == "delta" and isinstance(value, dict):
+                self._is_chat = True
+                self._take_delta(value)
+            elif name == "text" and isinstance(value, str):
+                self._text.append(value)
+            elif name == "logprobs":
+                self._take_logprobs(value)
+            elif value is not None or name not in self._choice:
+                self._choice[name] = value
+
+    def _take_delta(self, delta: dict[str, Any]) -> None:
+        for name, value in delta.items():
+            if name == "tool_calls":
+                self._take_tools(value)
+            elif isinstance(value, str) and name != "role":
+                self._message[name] = (self._message.get(name) or "") + value
+            elif value is not None:
+                self._message[name] = value
+
+    def _take_tools(self, calls: Any) -> None:
+        for call in calls if isinstance(calls, list) else ():
+            if not isinstance(call, dict):
+                continue
+            known = self._tools.setdefault(call.get("index", len(self._tools)), {})
+            for name, value in call.items():
+                if name == "function":
+                    _join_function(known.setdefault("function", {}), value)
+                elif name != "index":
+                    known[name] = value
+
+    def _take_logprobs(self, value: Any) -> None:
+        for name, rows in value.items() if isinstance(value, dict) else ():
+            if isinstance(rows, list):
+                self._logprobs.setdefault(name, []).extend(rows)
+
+    def _assembled(self) -> dict[str, Any]:
+        reason, index = self._choice["finish_reason"], self._choice.get("index", 0)
+        logprobs = self._logprobs or None
+        rest = {k: v for k, v in self._choice.items() if k not in ("finish_reason", "index")}
+        if not self._is_chat:
+            text = "".join(self._text)
+            head = {"text": text, "index": index, "logprobs": logprobs, "finish_reason": reason}
+            return {**head, **rest}
+        head = {"finish_reason": reason, "index": index, "message": self._full_message()}
+        return {**head, **({"logprobs": logprobs} if logprobs else {}), **rest}
+
+    def _full_message(self) -> dict[str, Any]:
+        tools = [self._tools[index] for index in sorted(self._tools)]
+        content = self._message.get("content", None if tools else "")
+        message = {"role": self._message.get("role", "assistant"), "content": content}
+        message |= {name: v for name, v in self._message.items() if name not in message}
+        return message | ({"tool_calls": tools} if tools else {})
+
+
+def _join_function(known: dict[str, Any], part: Any) -> None:
+    for name, value in part.items() if isinstance(part, dict) else ():
+        known[name] = known.get(name, "") + value if isinstance(value, str) else value
+
+
+def _stream_error(body: dict[str, Any]) -> GatewayError:
+    error = body["error"]
+    code = error.get("code") if isinstance(error, dict) else None
+    is_status = isinstance(code, int) and 400 <= code < 600
+    return worker_error(code if is_status and code is not None else 502, body)
