@@ -5,7 +5,9 @@ Its state is moments by (table, key): see `router.telemetry.store` for how gatew
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import orjson
 
 from router.core.outcome import Status
 from router.telemetry.lengths import LengthKey, LengthModel
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
 
     from classifier import Classification
     from router.core import Outcome
-    from router.telemetry.stats import EffectTable
+    from router.telemetry.stats import Cell, EffectTable, Moments
+    from router.telemetry.store.base import CellName
 
 EPOCH_S: Final = 300.0
 """Length of an epoch of learned state, seconds of wall time."""
@@ -44,7 +47,7 @@ class Knowledge:
         self.lengths = LengthModel()
         self.prompts = PromptModel()
         self.alarms: list[Alarm] = []
-        self._fade = 0.5 ** (EPOCH_S / half_life_s)
+        self.fade = 0.5 ** (EPOCH_S / half_life_s)  # of an epoch, per later epoch with traffic
         self._epoch: int | None = None
         self._seen = 0
 
@@ -57,6 +60,41 @@ class Knowledge:
             "k": self.prompts.ratios,
             "p": self.prompts.speeds,
         }
+
+    def cell_named(self, name: CellName) -> Cell | None:
+        """The cell that another gateway called so; None for a name of another version."""
+        try:
+            return self._make_cell(name.table, orjson.loads(name.key))
+        except (TypeError, ValueError, KeyError):
+            return None
+
+    def _make_cell(self, table: str, parts: list[Any]) -> Cell:
+        if table == "v":
+            return self.speeds.direct_cell(Arm(*parts[0]), Text(*parts[1]), int(parts[2]))
+        if table == "r":
+            return self.speeds.residual_cell(Arm(*parts[0]), Text(*parts[1]), int(parts[2]))
+        if table == "l":
+            return self.speeds.length_cell(Arm(*parts[0]), Text(*parts[1]))
+        if table == "c":
+            arm, context, image, occupancy = parts
+            text = Text("", context=int(context), image=bool(image))
+            return self.speeds.step_cell(Arm(*arm), text, int(occupancy))
+        if table == "n":
+            return self.lengths.cell(LengthKey(*parts))
+        if table == "k":
+            return self.prompts.ratio_cell(*parts)
+        if table == "p":
+            return self.prompts.speed_cell(str(parts[0]), int(parts[1]))
+        raise KeyError(table)
+
+    def adopt(self, cells: Mapping[CellName, Moments]) -> None:
+        """Take the merged state of all gateways in place of the own one."""
+        tables = self.tables
+        for name, moments in cells.items():
+            cell = self.cell_named(name)
+            if cell is not None:
+                tables[name.table].put(cell, moments)
+        self.settle()
 
     def prompt_tokens(self, model: str, language: str, chars: int) -> float:
         """Estimated prompt tokens of a request (PolicyInput.prompt_tokens)."""
@@ -80,7 +118,7 @@ class Knowledge:
         epoch = int(wall_time // EPOCH_S)
         if self._epoch is not None and epoch > self._epoch:
             for table in self.tables.values():
-                table.decay(self._fade)
+                table.decay(self.fade)
         self._epoch = epoch if self._epoch is None else max(epoch, self._epoch)
 
     def settle(self) -> None:

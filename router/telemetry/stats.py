@@ -14,7 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Mapping
 
 EXACT_FANOUT: Final = 48
 """Up to so many cells under an effect it is solved at once per observation; beyond, by `sweep`."""
@@ -122,6 +122,7 @@ class Cell:
         "fitted",
         "key",
         "moments",
+        "name",
         "nodes",
         "offset",
         "roles",
@@ -132,6 +133,7 @@ class Cell:
         self, key: Hashable, offset: float, levels: tuple[Level, ...], nodes: tuple[_Node, ...]
     ) -> None:
         self.key = key
+        self.name = ""  # the key as text, made when first stored
         self.offset = offset
         self.nodes = nodes
         self.roles = tuple(level.role for level in levels)
@@ -170,11 +172,16 @@ class Shape:
 
 
 class EffectTable:
-    """Leaf cells and their effects; grows on demand, bounded by `max_cells`."""
+    """Leaf cells and their effects; grows on demand, bounded by `max_cells`.
+
+    `listener` hears of every observation, `on_change` of every cell that was cut and by how much.
+    """
 
     def __init__(self, shape: Shape | None = None, *, max_cells: int = 20_000) -> None:
         self.shape = shape if shape is not None else Shape()
         self.version = 0
+        self.listener: Callable[[Cell, float, float], None] | None = None
+        self.on_change: Callable[[Cell, float], None] | None = None
         self._noise_var = self.shape.noise_sd**2
         self._nodes: dict[Hashable, _Node] = {}
         self._cells: dict[Hashable, Cell] = {}
@@ -206,6 +213,8 @@ class EffectTable:
             if len(node.cells) <= EXACT_FANOUT:
                 node.relax()
         self.version += 1
+        if self.listener is not None:
+            self.listener(cell, y, weight)
         return changed
 
     def estimate(self, cell: Cell) -> Estimate:
@@ -294,7 +303,10 @@ class EffectTable:
         if max(cell.cusum_up, cell.cusum_down) < self.shape.cusum_limit:
             return False
         cell.cusum_up = cell.cusum_down = 0.0
-        self.forget(cell, min(1.0, self.shape.after_change / cell.moments.w))
+        factor = min(1.0, self.shape.after_change / cell.moments.w)
+        self.forget(cell, factor)
+        if self.on_change is not None:
+            self.on_change(cell, factor)
         return True
 
     def _evict(self) -> None:

@@ -1,0 +1,181 @@
+"""JSON lines of decisions and their outcomes, for replay and training; never any content.
+
+One object a line, `v` is the version of the schema. Times in seconds, unknown is null. The file is
+rotated by size: `decisions.jsonl` is the newest, `.1` the one before, up to `keep`.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+import structlog
+
+if TYPE_CHECKING:
+    from io import BufferedWriter
+    from pathlib import Path
+
+    from classifier import Classification
+    from router.core import Candidate, Outcome, RoutingDecision
+
+log = structlog.get_logger(__name__)
+
+SCHEMA: Final = 1
+MAX_BYTES: Final = 64 * 1024 * 1024
+KEEP: Final = 5
+
+
+class DecisionLog:
+    """A sink that appends; gives up with one warning when the disk does."""
+
+    def __init__(self, path: Path, *, max_bytes: int = MAX_BYTES, keep: int = KEEP) -> None:
+        self.path = path
+        self._max_bytes = max_bytes
+        self._keep = keep
+        self._file: BufferedWriter | None = None
+        self._size = 0
+        self.lost = 0  # lines that could not be written
+
+    def record(self, outcome: Outcome) -> None:
+        """Append one line."""
+        line = orjson.dumps(row(outcome), option=orjson.OPT_APPEND_NEWLINE)
+        try:
+            self._append(line)
+        except OSError as error:
+            if not self.lost:
+                log.warning("decision_log_failed", path=str(self.path), reason=str(error))
+            self.lost += 1
+
+    def close(self) -> None:
+        """Flush and close."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _append(self, line: bytes) -> None:
+        if self._file is not None and self._size + len(line) > self._max_bytes:
+            self._rotate()
+        if self._file is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("ab")
+            self._size = self.path.stat().st_size
+        self._file.write(line)
+        self._file.flush()  # a line is lost with the process otherwise, and tail -f shows nothing
+        self._size += len(line)
+
+    def _rotate(self) -> None:
+        self.close()
+        for number in range(self._keep - 1, 0, -1):
+            older = self._numbered(number)
+            if older.exists():
+                older.replace(self._numbered(number + 1))
+        self.path.replace(self._numbered(1))
+
+    def _numbered(self, number: int) -> Path:
+        return self.path.with_name(f"{self.path.name}.{number}")
+
+
+def row(outcome: Outcome) -> dict[str, Any]:
+    """The line of one outcome as plain values; see the module's docstring."""
+    what, decision = outcome.classification, outcome.decision
+    return {
+        "v": SCHEMA,
+        "at": outcome.wall_time,
+        "id": outcome.request_id,
+        "endpoint": outcome.endpoint,
+        "model": outcome.model,
+        "conversation": _blurred(outcome.conversation),
+        "fingerprint": outcome.fingerprint,
+        "request": _request(outcome, what),
+        "decision": None if decision is None else _decision(decision),
+        "outcome": _outcome(outcome),
+    }
+
+
+def _request(outcome: Outcome, what: Classification | None) -> dict[str, Any]:
+    sizes: dict[str, Any] = {
+        "prompt_chars": outcome.prompt_chars,
+        "prompt_tokens": outcome.prompt_tokens,
+        "context_tokens": outcome.context_tokens,
+        "image": outcome.has_image,
+        "grammar": outcome.has_grammar,
+        "stream": outcome.stream,
+    }
+    if what is None:
+        return sizes
+    return sizes | {
+        "class": str(what.workload_class),
+        "kind": what.kind,
+        "probabilities": {name: round(p, 5) for name, p in what.probabilities.items()},
+        "thinking": what.thinking,
+        "language": what.language,
+        "expected_output_tokens": what.expected_output_tokens,
+        "output_tokens_interval": list(what.output_tokens_interval),
+        "source": what.source,
+        "classifier": what.model_version,
+    }
+
+
+def _decision(decision: RoutingDecision) -> dict[str, Any]:
+    return {
+        "policy": decision.policy,
+        "worker": decision.worker,
+        "mode": decision.mode,
+        "reason": decision.reason.value,
+        "propensity": decision.propensity,
+        "explored": decision.explored,
+        "expected_tokens": decision.expected_tokens,
+        "candidates": [_candidate(candidate) for candidate in decision.candidates],
+    }
+
+
+def _candidate(candidate: Candidate) -> dict[str, Any]:
+    head: dict[str, Any] = {"worker": candidate.worker, "mode": candidate.mode}
+    e = candidate.estimate
+    if e is None:
+        return head | {"excluded_because": candidate.excluded_because}
+    return head | {
+        "queue_s": e.queue_s,
+        "prefill_s": e.prefill_s,
+        "decode_s": e.decode_s,
+        "switch_s": e.switch_s,
+        "swap_s": e.swap_s,
+        "externality_s": e.externality_s,
+        "interval_s": list(e.interval_s),
+        "decode_tps": e.decode_tokens_per_second,
+        "samples": e.samples,
+    }
+
+
+def _outcome(outcome: Outcome) -> dict[str, Any]:
+    t = outcome.timings
+    return {
+        "status": outcome.status.value,
+        "http_status": outcome.http_status,
+        "worker": outcome.worker,
+        "worker_key": outcome.worker_key,
+        "mode": outcome.mode,
+        "occupancy": outcome.occupancy,
+        "queue_s": outcome.queue_s,
+        "overhead_s": outcome.overhead_s,
+        "ttft_s": outcome.ttft_s,
+        "total_s": outcome.total_s,
+        "tpot_s": outcome.tpot_s,
+        "completion_tokens": outcome.completion_tokens,
+        "finish_reason": outcome.finish_reason,
+        "retried": outcome.retried,
+        "error_code": outcome.error_code,
+        "cache_n": t.cache_n,
+        "prompt_n": t.prompt_n,
+        "prompt_ms": t.prompt_ms,
+        "predicted_n": t.predicted_n,
+        "predicted_ms": t.predicted_ms,
+        "draft_n": t.draft_n,
+        "draft_n_accepted": t.draft_n_accepted,
+    }
+
+
+def _blurred(conversation: str) -> str:
+    """Session ids may be a client's own words: only their digest is kept."""
+    return blake2b(conversation.encode(), digest_size=8).hexdigest() if conversation else ""

@@ -1,0 +1,81 @@
+"""Outcomes from the request path to every sink: a bounded queue that sheds and never blocks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Final, Protocol
+
+import structlog
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from router.core import Outcome
+
+log = structlog.get_logger(__name__)
+
+CAPACITY: Final = 10_000
+_AT_ONCE: Final = 32  # outcomes handled before the event loop gets its turn
+
+
+class Sink(Protocol):
+    """Where outcomes go."""
+
+    def __call__(self, outcome: Outcome, /) -> None:
+        """Take one outcome; quick, synchronous, does not raise."""
+        ...
+
+
+class Recorder:
+    """`record` on the request path, `run` in a task of the composition root."""
+
+    def __init__(self, sinks: Sequence[Sink], *, capacity: int = CAPACITY) -> None:
+        self._sinks = tuple(sinks)
+        self._capacity = capacity
+        self._waiting: deque[Outcome] = deque()
+        self._wake = asyncio.Event()
+        self.recorded = 0
+        self.shed = 0  # outcomes dropped because the queue was full
+        self.failures = 0  # sinks that raised all the same
+
+    def record(self, outcome: Outcome) -> None:
+        """Queue one outcome; drops it, counted, when the queue is full."""
+        if len(self._waiting) >= self._capacity:
+            self.shed += 1
+            return
+        self._waiting.append(outcome)
+        self._wake.set()
+
+    @property
+    def waiting(self) -> int:
+        """Outcomes not yet handed to the sinks."""
+        return len(self._waiting)
+
+    async def run(self) -> None:
+        """Hand outcomes to the sinks until cancelled; what waits then is still handed over."""
+        try:
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                while self._waiting:
+                    self.drain(_AT_ONCE)
+                    await asyncio.sleep(0)
+        finally:
+            self.drain()
+
+    def drain(self, at_most: int | None = None) -> None:
+        """Hand over what waits, at once."""
+        left = len(self._waiting) if at_most is None else at_most
+        while self._waiting and left > 0:
+            self._deliver(self._waiting.popleft())
+            left -= 1
+
+    def _deliver(self, outcome: Outcome) -> None:
+        for sink in self._sinks:
+            try:
+                sink(outcome)
+            except Exception:  # one broken sink must not keep outcomes from the others
+                self.failures += 1
+                log.exception("sink_failed", sink=getattr(sink, "__qualname__", repr(sink)))
+        self.recorded += 1

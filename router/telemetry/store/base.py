@@ -1,0 +1,130 @@
+"""The seam where gateways share what they learned: increments go in, sums of all come out.
+
+Nothing is ever overwritten, so no lock is needed: a cell of an epoch is a sum of increments. Epochs
+of five minutes roll up into days; days last 30 days.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from router.telemetry.stats import Moments
+
+EPOCH_S: Final = 300
+DAY_EPOCHS: Final = 288
+KEEP_DAYS: Final = 30
+
+TIME_SUFFIXES: Final = ("_ms", "_s")
+"""Fields of the totals that are sums of times; every other field is a count."""
+
+
+class StoreUnavailable(RuntimeError):
+    """The store cannot be reached just now; keep the batch and try again."""
+
+
+class CellName(NamedTuple):
+    """A leaf cell: its table and its key as text."""
+
+    table: str
+    key: str
+
+
+class Row(NamedTuple):
+    """A cell in one epoch (number of five-minute periods since the Unix epoch)."""
+
+    epoch: int
+    cell: CellName
+
+
+class TotalName(NamedTuple):
+    """What plain totals are kept by."""
+
+    model: str
+    workload_class: str
+    mode: str
+
+
+class Cut(NamedTuple):
+    """A cell changed: everything before counts `factor`. `base` is the part of `epoch` before."""
+
+    epoch: int
+    factor: float
+    base: Moments
+
+
+@dataclass(slots=True)
+class Batch:
+    """What one gateway adds; `number` rises by one, so that a batch is never counted twice."""
+
+    gateway: str
+    number: int
+    rows: dict[Row, Moments] = field(default_factory=dict)
+    totals: dict[TotalName, dict[str, float]] = field(default_factory=dict)
+    cuts: dict[CellName, Cut] = field(default_factory=dict)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to add."""
+        return not (self.rows or self.totals or self.cuts)
+
+
+@dataclass(slots=True)
+class SharedStats:
+    """The sums of all gateways: per epoch, per day (older than a day), and the cuts."""
+
+    epochs: Mapping[int, Mapping[CellName, Moments]] = field(default_factory=dict)
+    days: Mapping[int, Mapping[CellName, Moments]] = field(default_factory=dict)
+    cuts: Mapping[CellName, Cut] = field(default_factory=dict)
+
+
+class StatsStore(Protocol):
+    """One place that every gateway of a cluster publishes to and loads from."""
+
+    async def publish(self, batch: Batch) -> None:
+        """Add a batch, all of it or nothing; a batch number already seen is ignored.
+
+        Raises:
+            StoreUnavailable: not stored, or not known to be; publish the same batch again.
+        """
+        ...
+
+    async def load(self) -> SharedStats:
+        """The sums as they are now.
+
+        Raises:
+            StoreUnavailable: cannot be reached.
+        """
+        ...
+
+    async def totals(self) -> Mapping[TotalName, Mapping[str, float]]:
+        """Plain sums since the store began, for dashboards.
+
+        Raises:
+            StoreUnavailable: cannot be reached.
+        """
+        ...
+
+    async def roll_up(self, now_epoch: int) -> None:
+        """Fold epochs older than a day into days and drop days older than 30.
+
+        Raises:
+            StoreUnavailable: cannot be reached.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of connections."""
+        ...
+
+
+def before_cut(row: Moments, epoch: int, cut: Cut | None) -> Moments:
+    """A cell's moments of one epoch as they count after its cut, if it has one."""
+    if cut is None or epoch > cut.epoch:
+        return row
+    if epoch < cut.epoch:
+        return row.scaled(cut.factor)
+    return row.plus(cut.base, cut.factor - 1.0)

@@ -1,0 +1,230 @@
+"""The stats store that gateways share through Redis.
+
+Keys: `specroute:stats:e:N` and `specroute:stats:d:N` (a hash per epoch and per day, four fields a
+cell), `specroute:stats:versions` (a hash: how often each was written), `specroute:stats:cuts`,
+`specroute:stats:batch:GATEWAY` (the last batch number of each), `specroute:totals` (a set of names)
+and `specroute:totals:NAME` (a hash of plain sums; NAME is a JSON list of model, class, mode).
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import orjson
+
+from router.in_redis import OUTAGE, Redis, WatchError, key
+from router.telemetry.stats import Moments
+from router.telemetry.store.base import (
+    DAY_EPOCHS,
+    KEEP_DAYS,
+    TIME_SUFFIXES,
+    Batch,
+    CellName,
+    Cut,
+    SharedStats,
+    StoreUnavailable,
+    TotalName,
+    before_cut,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterator, Mapping
+
+_VERSIONS, _CUTS = key("stats", "versions"), key("stats", "cuts")
+_TOTALS = key("totals")
+_BATCH_NOTE_S: Final = 86400  # how long a gateway may be away and still know what it published
+_TTL_S: Final = (KEEP_DAYS + 1) * 86400
+_PARTS: Final = ("n", "w", "y", "q")  # n, w, wy, wyy of a cell
+_RACES: Final = 3  # how often a roll-up tries again after another gateway was faster
+
+Cells = dict[CellName, Moments]
+
+
+class RedisStatsStore:
+    """Increments in one transaction per batch; reads only what was written since the last read."""
+
+    def __init__(self, client: Redis) -> None:
+        self._client = client
+        self._versions: dict[str, bytes] = {}
+        self._cells: dict[str, Cells] = {}
+
+    async def publish(self, batch: Batch) -> None:
+        """Add a batch in one transaction that also notes its number."""
+        with _translated():
+            note = key("stats", "batch", batch.gateway)
+            last = await self._call(self._client.get(note))
+            if last is not None and batch.number <= int(last):
+                return
+            async with self._client.pipeline(transaction=True) as pipe:
+                pipe.set(note, str(batch.number), ex=_BATCH_NOTE_S)
+                _queue_rows(pipe, batch)
+                _queue_totals(pipe, batch)
+                if batch.cuts:
+                    pipe.hset(_CUTS, mapping=cast("Any", _cut_fields(batch.cuts)))
+                await pipe.execute()
+
+    async def load(self) -> SharedStats:
+        """The sums; hashes that nobody wrote to since are taken from the last reading."""
+        with _translated():
+            versions = await self._call(self._client.hgetall(_VERSIONS))
+            await self._refresh({name.decode(): value for name, value in versions.items()})
+            cuts = _read_cuts(await self._call(self._client.hgetall(_CUTS)))
+        return SharedStats(self._of_kind("e"), self._of_kind("d"), cuts)
+
+    async def totals(self) -> Mapping[TotalName, Mapping[str, float]]:
+        """Plain sums."""
+        with _translated():
+            names = sorted(await self._call(self._client.smembers(_TOTALS)))
+            found = {}
+            for name in names:
+                sums = await self._call(self._client.hgetall(key("totals", name.decode())))
+                model, workload_class, mode = orjson.loads(name)
+                found[TotalName(model, workload_class, mode)] = {
+                    field.decode(): float(value) for field, value in sums.items()
+                }
+        return found
+
+    async def roll_up(self, now_epoch: int) -> None:
+        """Fold old epochs into days: exactly once, whoever comes first."""
+        with _translated():
+            versions = await self._call(self._client.hgetall(_VERSIONS))
+            names = sorted(name.decode() for name in versions)
+            cuts = _read_cuts(await self._call(self._client.hgetall(_CUTS)))
+            for name in names:
+                kind, _, number = name.partition(":")
+                if kind == "e" and int(number) <= now_epoch - DAY_EPOCHS:
+                    await self._fold(int(number), cuts)
+                elif kind == "d" and int(number) < now_epoch // DAY_EPOCHS - KEEP_DAYS:
+                    await self._drop(name)
+            stale = [c for c, cut in cuts.items() if cut.epoch <= now_epoch - DAY_EPOCHS]
+            if stale:
+                await self._call(self._client.hdel(_CUTS, *map(_cell_field, stale)))
+
+    async def aclose(self) -> None:
+        """Close the client."""
+        await self._client.aclose()
+
+    async def _refresh(self, versions: dict[str, bytes]) -> None:
+        for name, version in versions.items():
+            if self._versions.get(name) != version:
+                fields = await self._call(self._client.hgetall(key("stats", name)))
+                self._cells[name] = _read_cells(fields)
+        for gone in self._cells.keys() - versions.keys():
+            del self._cells[gone]
+        self._versions = versions
+
+    def _of_kind(self, kind: str) -> dict[int, Cells]:
+        return {
+            int(name.partition(":")[2]): cells
+            for name, cells in self._cells.items()
+            if name.startswith(kind)
+        }
+
+    async def _fold(self, epoch: int, cuts: Mapping[CellName, Cut]) -> None:
+        """WATCH makes the transaction fail if another gateway folded or wrote meanwhile."""
+        source, day = f"e:{epoch}", f"d:{epoch // DAY_EPOCHS}"
+        for _ in range(_RACES):
+            async with self._client.pipeline(transaction=True) as pipe:
+                await pipe.watch(key("stats", source))
+                cells = _read_cells(await self._call(pipe.hgetall(key("stats", source))))
+                pipe.multi()  # type: ignore[no-untyped-call]
+                for cell, moments in cells.items():
+                    _increase(pipe, day, cell, before_cut(moments, epoch, cuts.get(cell)))
+                pipe.expire(key("stats", day), _TTL_S)
+                pipe.hincrby(_VERSIONS, day, 1)
+                pipe.delete(key("stats", source))
+                pipe.hdel(_VERSIONS, source)
+                if await _executed(pipe):
+                    return
+
+    async def _drop(self, name: str) -> None:
+        async with self._client.pipeline(transaction=True) as pipe:
+            pipe.delete(key("stats", name))
+            pipe.hdel(_VERSIONS, name)
+            await pipe.execute()
+
+    async def _call(self, answer: Any) -> Any:
+        return await cast("Awaitable[Any]", answer)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """The one place where Redis' errors become the seam's."""
+    try:
+        yield
+    except OUTAGE as error:
+        raise StoreUnavailable(f"Redis: {type(error).__name__}: {error}") from error
+
+
+async def _executed(pipe: Any) -> bool:
+    try:
+        await pipe.execute()
+    except WatchError:
+        return False
+    return True
+
+
+def _queue_rows(pipe: Any, batch: Batch) -> None:
+    written: set[str] = set()
+    for (epoch, cell), moments in batch.rows.items():
+        name = f"e:{epoch}"
+        _increase(pipe, name, cell, moments)
+        written.add(name)
+    for name in written:
+        pipe.expire(key("stats", name), _TTL_S)
+        pipe.hincrby(_VERSIONS, name, 1)
+
+
+def _queue_totals(pipe: Any, batch: Batch) -> None:
+    for total, sums in batch.totals.items():
+        name = orjson.dumps(list(total)).decode()
+        pipe.sadd(_TOTALS, name)
+        for field, amount in sums.items():
+            if field.endswith(TIME_SUFFIXES):
+                pipe.hincrbyfloat(key("totals", name), field, amount)
+            else:
+                pipe.hincrby(key("totals", name), field, int(amount))
+
+
+def _increase(pipe: Any, name: str, cell: CellName, moments: Moments) -> None:
+    field = _cell_field(cell)
+    for part, amount in zip(_PARTS, _amounts(moments), strict=True):
+        pipe.hincrbyfloat(key("stats", name), f"{part}{field}", amount)
+
+
+def _amounts(moments: Moments) -> tuple[float, float, float, float]:
+    return moments.n, moments.w, moments.wy, moments.wyy
+
+
+def _cell_field(cell: CellName) -> str:
+    return f"{cell.table}|{cell.key}"
+
+
+def _read_field(field: str) -> CellName:
+    table, _, text = field.partition("|")
+    return CellName(table, text)
+
+
+def _read_cells(fields: Mapping[bytes, bytes]) -> Cells:
+    sums: dict[CellName, list[float]] = {}
+    for name, value in fields.items():
+        text = name.decode()
+        cell = _read_field(text[1:])
+        sums.setdefault(cell, [0.0] * 4)[_PARTS.index(text[0])] = float(value)
+    return {cell: Moments(*values) for cell, values in sums.items()}
+
+
+def _cut_fields(cuts: Mapping[CellName, Cut]) -> dict[str, bytes]:
+    return {
+        _cell_field(cell): orjson.dumps([cut.epoch, cut.factor, *_amounts(cut.base)])
+        for cell, cut in cuts.items()
+    }
+
+
+def _read_cuts(fields: Mapping[bytes, bytes]) -> dict[CellName, Cut]:
+    found = {}
+    for name, value in fields.items():
+        epoch, factor, *amounts = orjson.loads(value)
+        found[_read_field(name.decode())] = Cut(int(epoch), factor, Moments(*amounts))
+    return found
