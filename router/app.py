@@ -11,6 +11,7 @@ from router.access import Admission, Authenticator, KeyRing, RateLimiter
 from router.api.edge import HOT, Edge
 from router.dispatch import Dispatcher
 from router.fleet import Fleet, PrefixIndex
+from router.fleet.lingering import Lingering
 from router.fleet.watch import Watch
 from router.policy import build_policy
 from router.relay import Books, Exchanges
@@ -60,6 +61,9 @@ def build(settings: Settings, registry: Registry, clock: Clock | None = None) ->
     def key_of(record: WorkerRecord) -> str | None:
         return worker_api_key(settings.cluster_secret, record.name)
 
+    async def busy_slots(record: WorkerRecord) -> int | None:
+        return None
+
     def recall(found: Classification, fingerprint: str, conversation: str) -> Classification:
         return found
 
@@ -73,7 +77,7 @@ def build(settings: Settings, registry: Registry, clock: Clock | None = None) ->
         prompt_tokens=knowledge.prompt_tokens,
         recall=recall,
         exchanges=Exchanges(upstream, key_of, settings.budgets, clock),
-        books=Books(fleet, prefixes, rates, outcomes.append),
+        books=Books(fleet, prefixes, rates, Lingering(busy_slots), outcomes.append),
     )
     edge = Edge(
         authenticator=Authenticator(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from router.core import FleetView, InferenceRequest
     from router.fleet import Fleet, PrefixIndex, Reservation
     from router.policy.base import Policy
-    from router.relay import Books, Client, Exchange, Exchanges
+    from router.relay import Books, Client, Exchanges
     from workers.clock import Clock
 
 MOVABLE: Final = (UpstreamFailed, UpstreamTimeout, Loading)
@@ -74,12 +74,9 @@ class Dispatcher:
             flight.finish()
 
     async def _serve(self, flight: Flight, client: Client, keep_alive: KeepAlive) -> None:
-        exchange: Exchange | None = None
+        keep_alive.arm()
         try:
-            keep_alive.arm()
-            exchange = await self._open(flight)
-            keep_alive.stop()
-            await relay(flight, exchange, client)
+            await self._ask_twice(flight, client, keep_alive)
         except GatewayError as error:
             keep_alive.stop()
             flight.fail(error)
@@ -87,9 +84,38 @@ class Dispatcher:
             await client.refuse(error, flight.headers())
         finally:
             keep_alive.stop()
-            flight.finish()
-            if exchange is not None:
-                await exchange.aclose()
+
+    async def _ask_twice(self, flight: Flight, client: Client, keep_alive: KeepAlive) -> None:
+        """One worker, and a second one if the first fails before the client has seen anything."""
+        failure: GatewayError | None = None
+        while True:
+            try:
+                reservation = await self._place(flight)
+            except (NoWorker, Loading):
+                if failure is None:
+                    raise
+                raise failure from None
+            try:
+                return await self._ask(flight, reservation, client, keep_alive)
+            except MOVABLE as error:
+                self._blame(reservation, error)
+                if failure is not None or flight.request.wishes.worker is not None:
+                    raise
+                failure = error
+                flight.leave_worker()
+
+    async def _ask(
+        self, flight: Flight, reservation: Reservation, client: Client, keep_alive: KeepAlive
+    ) -> None:
+        exchange = await self.exchanges.open(flight, reservation.record)
+        try:
+            keep_alive.stop()
+            await relay(flight, exchange, client)
+        except asyncio.CancelledError:
+            flight.finish()  # before anything is awaited: nothing may come between
+            raise
+        finally:
+            await exchange.aclose()
 
     def read(self, request: InferenceRequest) -> Reading:
         """What the request is and will probably produce."""
@@ -133,25 +159,6 @@ class Dispatcher:
             excluded=flight.excluded,
             max_tokens=reading.features.max_tokens,
         )
-
-    async def _open(self, flight: Flight) -> Exchange:
-        """An answer whose first bytes are there, from the first worker or from a second one."""
-        failure: GatewayError | None = None
-        while True:
-            try:
-                reservation = await self._place(flight)
-            except (NoWorker, Loading):
-                if failure is None:
-                    raise
-                raise failure from None
-            try:
-                return await self.exchanges.open(flight, reservation.record)
-            except MOVABLE as error:
-                self._blame(reservation, error)
-                if failure is not None or flight.request.wishes.worker is not None:
-                    raise
-                failure = error
-                flight.leave_worker()
 
     async def _place(self, flight: Flight) -> Reservation:
         """A slot, waited for if need be."""

@@ -54,6 +54,10 @@ class Reservation:
         """Expected output tokens still to come; at least one while it runs."""
         return max(1.0, self.expected_tokens - self.produced)
 
+    def in_flight_on_worker(self) -> int:
+        """Slots that this gateway holds on the worker, this one included."""
+        return self._fleet.in_flight(self.worker)
+
     def release(self) -> None:
         """Give the slot back; a second call does nothing."""
         if not self.released:
@@ -170,6 +174,11 @@ class Fleet:
         reservation.on_trial = live.breaker.started()
         reservation.occupancy = len(live.held) + live.elsewhere
         return reservation
+
+    def in_flight(self, worker: str) -> int:
+        """Slots that this gateway holds on `worker`."""
+        live = self._workers.get(worker)
+        return len(live.held) if live is not None else 0
 
     def on_release(self, reservation: Reservation) -> None:
         """Reservation.release calls this, once."""

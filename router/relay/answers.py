@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from router.core import GatewayError, UpstreamFailed, UpstreamTimeout
-from router.relay.client import error_event, stream_headers
-from router.relay.exchange import Delivery
+from router.core import Endpoint, GatewayError, UpstreamFailed, UpstreamTimeout
+from router.relay.client import JSON, error_event, stream_headers
+from router.relay.delivery import Delivery
 from router.relay.flight import Account
+from router.upstream.assemble import Assembler
 from router.upstream.sse import StreamTap, TapResult, UsageFilter, plain_result
 from workers.timings import Timings
 
@@ -23,7 +24,7 @@ async def relay(flight: Flight, exchange: Exchange, client: Client) -> None:
     """Send the whole answer. The slot is given back as soon as the worker is done with it.
 
     Raises:
-        UpstreamFailed, UpstreamTimeout: before anything reached the client.
+        GatewayError: the worker failed before anything had reached the client.
     """
     if exchange.delivery is Delivery.ASSEMBLED:
         await _assembled(flight, exchange, client)
@@ -76,7 +77,8 @@ async def _end_stream(flight: Flight, client: Client, tap: StreamTap) -> None:
     if result.error is not None:
         # The worker has told the client itself, in the stream; only the books need it.
         flight.fail(UpstreamFailed(str(result.error.get("message", "the worker failed"))))
-    elif not result.saw_done:
+    elif not result.saw_done and flight.request.endpoint is not Endpoint.INFILL:
+        # (/infill speaks llama.cpp's own dialect, which has no closing event.)
         await _break_off(flight, client, UpstreamFailed("the worker ended its answer early"))
         return
     else:
@@ -89,6 +91,21 @@ async def _break_off(flight: Flight, client: Client, error: GatewayError) -> Non
     flight.fail(error)
     flight.finish()
     await client.end(error_event(error))
+
+
+async def _assembled(flight: Flight, exchange: Exchange, client: Client) -> None:
+    """Streamed by the worker, so that leaving ends its work; one body for the client."""
+    if not exchange.content_type.startswith(b"text/event-stream"):
+        await _whole(flight, exchange, client)
+        return
+    tap, assembler = StreamTap(), Assembler()
+    flight.reader = lambda: account_of(tap.result(), tap.sample)
+    async for chunk in exchange.chunks():
+        tap.feed(chunk)
+        assembler.feed(chunk)
+        if flight.reservation is not None:
+            flight.reservation.produced += 1
+    await _respond(flight, client, assembler.body(), JSON[1])
 
 
 async def _whole(flight: Flight, exchange: Exchange, client: Client) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from router.core import Status
+from router.relay.delivery import Delivery
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from router.access import RateLimiter
     from router.core import Outcome
     from router.fleet import Fleet, PrefixIndex
+    from router.fleet.lingering import Lingering
     from router.relay.flight import Flight
 
 
@@ -23,10 +25,11 @@ class Books:
     fleet: Fleet
     prefixes: PrefixIndex
     rates: RateLimiter
+    lingering: Lingering
     record: Callable[[Outcome], None]
 
     def close(self, flight: Flight, outcome: Outcome) -> None:
-        """Write one request down; Flight.finish calls this once."""
+        """Write one request down and give its slot back; Flight.finish calls this once."""
         reservation = flight.reservation
         if reservation is not None and outcome.status is Status.OK:
             self.fleet.succeeded(reservation.worker)
@@ -40,3 +43,9 @@ class Books:
         tokens = (outcome.prompt_tokens or 0) + (outcome.completion_tokens or 0)
         self.rates.spend(outcome.key_id, tokens)
         self.record(outcome)
+        if reservation is None:
+            return
+        if outcome.status is Status.CLIENT_GONE and flight.asked is not None:
+            self.lingering.hold(reservation, was_stream=flight.asked is not Delivery.WHOLE)
+        else:
+            reservation.release()

@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import orjson
-
-from router.core import Endpoint, UpstreamFailed
-from router.relay.refusals import translate
-from router.upstream import assemble
+from router.core import UpstreamFailed
+from router.relay.delivery import prepare
 from router.upstream.base import UpstreamRequest
+from router.upstream.sse import parse_object
+from router.upstream.worker_errors import worker_error
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from router.core import InferenceRequest, RoutingDecision
+    from router.relay.delivery import Delivery
     from router.relay.flight import Flight
     from router.upstream.base import Upstream, UpstreamResponse
     from workers.clock import Clock
     from workers.record import WorkerRecord
 
 REFUSAL_LIMIT: Final = 65_536  # bytes of a worker's refusal that are read
-
-
-class Delivery(Enum):
-    """How a worker's answer becomes the client's."""
-
-    STREAM = auto()  # relayed as it comes
-    STREAM_WITHOUT_USAGE = auto()  # the same, less the usage event that only we asked for
-    ASSEMBLED = auto()  # streamed by the worker, so that it can be cancelled; sent as one body
-    WHOLE = auto()  # one body at both ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,23 +90,24 @@ class Exchanges:
             UpstreamFailed, UpstreamTimeout, Loading: another worker may do better.
             GatewayError: the worker refused the request itself.
         """
+        flight.asked = None
         delivery, body = prepare(flight.request, record, flight.decision)
         request = self._request(flight, record, body)
         if flight.opened_at is None:
             flight.opened_at = self._clock.monotonic()
+        flight.asked = delivery
         response = await self._upstream.open(request)
         try:
-            return await self._first(response, delivery, record)
+            return await self._first(response, delivery)
         except BaseException:
             await response.aclose()
             raise
 
-    async def _first(
-        self, response: UpstreamResponse, delivery: Delivery, record: WorkerRecord
-    ) -> Exchange:
+    async def _first(self, response: UpstreamResponse, delivery: Delivery) -> Exchange:
         chunks = response.chunks()
         if not 200 <= response.status < 300:
-            raise translate(response.status, await read_refusal(chunks), record.name)
+            body = await read_refusal(chunks)
+            raise worker_error(response.status, parse_object(body))
         first = await anext(chunks, b"")
         if not first:
             raise UpstreamFailed("the worker sent an empty answer", extra={"sent": True})
@@ -160,35 +149,3 @@ async def read_refusal(chunks: AsyncIterator[bytes]) -> bytes:
         if size > REFUSAL_LIMIT:
             break
     return b"".join(parts)
-
-
-def prepare(
-    request: InferenceRequest, record: WorkerRecord, decision: RoutingDecision | None
-) -> tuple[Delivery, bytes]:
-    """How the answer will come back, and the body to send: the client's own where that will do."""
-    changes: dict[str, Any] = dict(decision.overrides) if decision is not None else {}
-    if record.engine != "llama-server" and request.payload.get("model") != record.model:
-        changes["model"] = record.model  # llama-server takes any name, others do not
-    if not request.stream:
-        return _prepare_plain(request, changes)
-    if record.engine == "llama-server" or request.wants_usage_chunk or not _is_openai(request):
-        return Delivery.STREAM, _body(request, changes)
-    options = request.payload.get("stream_options")
-    kept = options if isinstance(options, Mapping) else {}
-    changes["stream_options"] = {**kept, "include_usage": True}
-    return Delivery.STREAM_WITHOUT_USAGE, _body(request, changes)
-
-
-def _prepare_plain(request: InferenceRequest, changes: Mapping[str, Any]) -> tuple[Delivery, bytes]:
-    payload = {**request.payload, **changes}
-    if _is_openai(request) and assemble.can_assemble(payload):
-        return Delivery.ASSEMBLED, assemble.upstream_body(payload)
-    return Delivery.WHOLE, _body(request, changes)
-
-
-def _is_openai(request: InferenceRequest) -> bool:
-    return request.endpoint in (Endpoint.CHAT, Endpoint.COMPLETIONS)
-
-
-def _body(request: InferenceRequest, changes: Mapping[str, Any]) -> bytes:
-    return orjson.dumps({**request.payload, **changes}) if changes else request.body

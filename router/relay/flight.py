@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from classifier import Classification, RequestFeatures
     from router.core import InferenceRequest, RoutingDecision
     from router.fleet import Chain, Reservation
+    from router.relay.delivery import Delivery
     from workers.clock import Clock
 
 GAPS_KEPT: Final = 256  # per request: enough for percentiles, bounded for long answers
@@ -53,6 +54,7 @@ class Flight:
         "_clock",
         "_close",
         "_done",
+        "asked",
         "decision",
         "error_code",
         "excluded",
@@ -78,7 +80,7 @@ class Flight:
         clock: Clock,
         close: Callable[[Flight, Outcome], None],
     ) -> None:
-        """`close` is given the Outcome, once."""
+        """`close` is given the Outcome, once, and gives the slot back."""
         self.request = request
         self.reading = reading
         self._clock = clock
@@ -93,6 +95,7 @@ class Flight:
         self.first_content_at: float | None = None
         self.last_content_at: float | None = None
         self.gaps: list[float] = []
+        self.asked: Delivery | None = None  # how the worker was asked, once it was
         self.reader: Callable[[], Account] = Account  # reads the answer's own figures
         # Until something else is known, whoever ends this early is the client.
         self.status = Status.CLIENT_GONE
@@ -148,13 +151,11 @@ class Flight:
         self.retried = True
 
     def finish(self) -> None:
-        """Give the slot back and hand over the one Outcome; later calls do nothing."""
+        """Close the books on this request: slot back, one Outcome; later calls do nothing."""
         if self._done:
             return
         self._done = True
         self._close(self, self._outcome(self.reader()))
-        if self.reservation is not None:
-            self.reservation.release()
 
     def _outcome(self, account: Account) -> Outcome:
         request, reading, now = self.request, self.reading, self._clock.monotonic()
