@@ -159,7 +159,7 @@ class StatsSync:
 
 def _name(table: str, cell: Cell) -> CellName:
     if not cell.name:
-        cell.name = orjson.dumps(cell.key).decode()
+        cell.name = orjson.dumps(cell.key, default=tuple).decode()
     return CellName(table, cell.name)
 
 
