@@ -11,10 +11,13 @@ import orjson
 if TYPE_CHECKING:
     from pathlib import Path
 
-EngineName = Literal["llama-server", "luce", "external"]
+EngineName = Literal["llama-server", "luce", "external", "simulated"]
 KVLayout = Literal["split", "unified"]
 ReasoningDefault = Literal["on", "off", "auto"]
 Dialect = Literal["auto", "stock", "patched"]
+
+# What may change without a change of speed or output.
+_COSMETIC = ("name", "aliases", "host", "port", "load_timeout", "acceptance_floor", "priority")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,7 @@ class WorkerSpec:
     vision: bool = False
     priority: int = 0
     load_timeout: float = 1800.0  # seconds; big models load for many minutes
+    acceptance_floor: float = 0.05  # share of drafts; below it the start probe says degraded
     args: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
 
@@ -95,7 +99,7 @@ class WorkerSpec:
         Learned state is keyed by it: a changed worker starts from its parents, not stale numbers.
         """
         values = asdict(self)
-        for cosmetic in ("name", "aliases", "host", "port", "load_timeout", "priority"):
+        for cosmetic in _COSMETIC:
             del values[cosmetic]
         text = orjson.dumps(values, option=orjson.OPT_SORT_KEYS, default=str)
         return hashlib.sha256(text).hexdigest()[:16]
