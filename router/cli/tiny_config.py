@@ -1,0 +1,41 @@
+"""The config of a bare `specroute up`: the bundled tiny model behind three real workers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import yaml
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_HEADER = """\
+# Written by `specroute up` for the bundled tiny model. Copy it as a start for your own:
+#   specroute check -c FILE     validates it and prints each worker's command line
+#   specroute up -c FILE        serves it
+"""
+
+
+def write_tiny_config(state_dir: Path) -> Path:
+    """Prepare the tiny trio below `state_dir` and write the config that serves it.
+
+    Raises:
+        ImportError: the extra `local` is not installed.
+    """
+    from workers.tiny import prepare
+
+    trio = prepare(state_dir / "models")
+    # One thread each: on two cores, more threads of three servers only wait for one another.
+    common = {"model": "tiny", "context": 4096, "slots": 2, "threads": 1}
+    document = {
+        "redis": {"url": "embedded"},
+        "models": [{"name": "tiny", "target": str(trio.target)}],
+        "workers": [
+            {"name": "dflash", "mode": "dflash2-margin", "draft": str(trio.draft), **common},
+            {"name": "mtp", "mode": "mtp-n3", **common},
+            {"name": "plain", "mode": "ar", **common},
+        ],
+    }
+    path = state_dir / "tiny.yaml"
+    path.write_text(_HEADER + yaml.safe_dump(document, sort_keys=False))
+    return path

@@ -1,0 +1,129 @@
+"""`specroute up`: Redis, workers and gateway in the foreground; Ctrl-C ends them all."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from workers.config import ConfigError, load_config
+
+from router.cli.embedded_redis import RedisMissing
+from router.cli.loading import LoadingDisplay
+from router.cli.stack import Stack, StackFailed, StackOptions, running_stack, why_it_ended
+from router.cli.tiny_config import write_tiny_config
+
+if TYPE_CHECKING:
+    from workers.config import Config
+
+
+@click.command()
+@click.option("-c", "--config", "path", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--host", help="Address to serve on; the config's, else 127.0.0.1.")
+@click.option("--port", type=click.IntRange(1, 65535), help="The config's, else 8080.")
+@click.option(
+    "--state-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(".specroute"),
+    show_default=True,
+    help="Logs, Redis data, learned state, decision log, secrets.",
+)
+@click.option("--no-dashboard", is_flag=True, help="Do not start the dashboard.")
+def up(
+    path: Path | None, host: str | None, port: int | None, state_dir: Path, no_dashboard: bool
+) -> None:
+    """Serve everything from one command: embedded Redis, managed workers, gateway.
+
+    Without a config file, three real llama.cpp workers serve the bundled tiny model on the CPU.
+
+    \b
+    Example:
+      specroute up
+      specroute up -c specroute.yaml --port 9000
+    """
+    state_dir = state_dir.resolve()
+    state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        options = _options(path or write_tiny_config(state_dir), host, port, state_dir)
+        _require_free_port(options.host, options.port)
+        asyncio.run(_serve(options))
+    except ConfigError as error:
+        for problem in error.problems:
+            click.echo(problem, err=True)
+        sys.exit(2)
+    except (StackFailed, RedisMissing, ImportError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _options(path: Path, host: str | None, port: int | None, state_dir: Path) -> StackOptions:
+    config = load_config(path, os.environ)  # noqa: TID251 - handed to the config's own reader
+    return StackOptions(
+        config=path,
+        state_dir=state_dir,
+        host=host or config.server.host,
+        port=port or config.server.port,
+        workers=tuple(spec.name for spec in config.worker_specs()),
+        redis_url=None if config.redis.url == "embedded" else config.redis.url,
+        admin_token=_secret(config, "admin_token"),
+        cluster_secret=_secret(config, "cluster_secret"),
+    )
+
+
+def _secret(config: Config, name: str) -> str | None:
+    value = getattr(config.auth, name)
+    return str(value) if value else None
+
+
+def _require_free_port(host: str, port: int) -> None:
+    """Say at once what the gateway would only find out after everything else has started."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise StackFailed(
+                f"port {port} on {host} cannot be used ({error.strerror}); "
+                "stop what listens there or choose another with --port"
+            ) from error
+
+
+async def _serve(options: StackOptions) -> None:
+    """Start, announce, and wait for a signal or for a part to end."""
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for sign in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(sign, stopped.set)
+    async with asyncio.TaskGroup() as tasks:
+        serving = tasks.create_task(_serve_until_a_part_ends(options))
+        waiting = tasks.create_task(stopped.wait())
+        await asyncio.wait((serving, waiting), return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        serving.cancel()
+
+
+async def _serve_until_a_part_ends(options: StackOptions) -> None:
+    with LoadingDisplay(options.workers) as display:
+        async with running_stack(options, display.show) as stack:
+            display.close()
+            _announce(stack)
+            raise StackFailed(why_it_ended(await stack.failed()))
+
+
+def _announce(stack: Stack) -> None:
+    """The URL for scripts on one line of stdout, and what a person wants next."""
+    url, options = stack.url, stack.options
+    click.echo(f"ready {url}")
+    body = '{"messages": [{"role": "user", "content": "Count from 1 to 20."}]}'
+    click.echo(f"\n  curl {url}/v1/chat/completions -H 'content-type: application/json' \\")
+    click.echo(f"    -d '{body}'\n")
+    click.echo(f"  config       {options.config}")
+    click.echo(f"  logs         {options.state_dir / 'logs'}")
+    click.echo(f"  admin token  {options.state_dir / 'admin-token'}")
+    click.echo("  Ctrl-C stops everything")
+    sys.stdout.flush()
