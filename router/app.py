@@ -3,128 +3,266 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from classifier import load
+from router import __version__
 from router.access import Admission, Authenticator, KeyRing, RateLimiter
-from router.api.edge import HOT, Edge
+from router.api.control import PolicySwitch
+from router.api.edge import ENDPOINTS, Edge
+from router.api.passthrough import Passthrough
+from router.api.raw import raw_endpoints
+from router.api.services import Services
 from router.dispatch import Dispatcher
 from router.fleet import Fleet, PrefixIndex
 from router.fleet.lingering import Lingering
 from router.fleet.watch import Watch
-from router.policy import build_policy
+from router.logs import LineWriter, RequestLog
 from router.relay import Books, Exchanges
+from router.relay.produced import Remembrance
 from router.telemetry import Knowledge
+from router.telemetry.decision_log import DecisionLog
+from router.telemetry.feed import Feed
+from router.telemetry.metrics import Gauges, Metrics, WorkerGauge
+from router.telemetry.recorder import Recorder
+from router.telemetry.sharing import StatsSync
+from router.telemetry.store import MemoryStatsStore, open_store
 from router.upstream.http11 import HTTP11Upstream
 from workers.clock import SystemClock
 from workers.keys import worker_api_key
+from workers.registry import open_registry
 
 if TYPE_CHECKING:
-    from classifier import Classification
+    from collections.abc import Callable, Coroutine
+
     from router.fleet import Reservation
     from router.settings import Settings
+    from router.telemetry.recorder import Sink
+    from router.telemetry.store import StatsStore
     from workers.clock import Clock
     from workers.record import WorkerRecord
-    from workers.registry.base import Registry
+    from workers.registry import Registry
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The gateway's long-lived objects."""
+    """The gateway's long-lived objects, for whoever opens and closes them."""
 
     settings: Settings
-    clock: Clock
-    fleet: Fleet
-    admission: Admission[Reservation]
-    edge: Edge
-    watch: Watch
-    upstream: HTTP11Upstream
-    registry: Registry
+    services: Services
+    dispatcher: Dispatcher
+    exchanges: Exchanges
+    recorder: Recorder
+    background: tuple[Callable[[], Coroutine[Any, Any, None]], ...]
+    on_close: tuple[Callable[[], Coroutine[Any, Any, None]], ...]
 
 
-def build(settings: Settings, registry: Registry, clock: Clock | None = None) -> Parts:
-    """Every object, connected; nothing is opened yet."""
+@dataclass(frozen=True, slots=True)
+class _Learned:
+    """What outcomes teach, and where they are written."""
+
+    knowledge: Knowledge
+    policy: PolicySwitch
+    remembrance: Remembrance
+    sync: StatsSync
+    store: StatsStore
+    metrics: Metrics
+    feed: Feed
+    recorder: Recorder
+
+
+def build(
+    settings: Settings,
+    *,
+    registry: Registry | None = None,
+    clock: Clock | None = None,
+    log_writer: LineWriter | None = None,
+) -> Parts:
+    """Every object, connected; nothing is opened yet. `registry` overrides `redis_url`'s."""
     clock = clock or SystemClock()
+    url = settings.redis_url or "memory:"
+    registry = registry or open_registry(url, settings.cluster_secret, clock)
     fleet = Fleet(clock, dict(settings.models))
+    watch = Watch(registry, fleet, clock)
     admission: Admission[Reservation] = Admission(
         clock, lambda reservation: reservation.release(), max_queue=settings.max_queue
     )
     fleet.subscribe(admission.pump)
-    knowledge = Knowledge(half_life_s=settings.policy_settings.half_life_s)
-    policy = build_policy(settings.policy, settings.policy_settings, knowledge)
-    prefixes = PrefixIndex()
-    rates = RateLimiter(clock, settings.keys)
+    learned = _learned(settings, clock, log_writer, lambda: _gauges(fleet, admission, watch))
     upstream = HTTP11Upstream()
-    outcomes: list[Any] = []
-
-    def key_of(record: WorkerRecord) -> str | None:
-        return worker_api_key(settings.cluster_secret, record.name)
-
-    async def busy_slots(record: WorkerRecord) -> int | None:
-        return None
-
-    def recall(found: Classification, fingerprint: str, conversation: str) -> Classification:
-        return found
-
+    exchanges = Exchanges(upstream, _keys(settings), settings.budgets, clock)
+    lingering = Lingering(exchanges.busy_slots)
+    prefixes, rates = PrefixIndex(), RateLimiter(clock, settings.keys)
     dispatcher = Dispatcher(
         clock=clock,
         admission=admission,
         fleet=fleet,
         prefixes=prefixes,
-        policy=policy,
+        policy=learned.policy,
         predictor=load(),
-        prompt_tokens=knowledge.prompt_tokens,
-        recall=recall,
-        exchanges=Exchanges(upstream, key_of, settings.budgets, clock),
-        books=Books(fleet, prefixes, rates, Lingering(busy_slots), outcomes.append),
+        prompt_tokens=learned.knowledge.prompt_tokens,
+        recall=learned.remembrance.recall,
+        exchanges=exchanges,
+        books=Books(fleet, prefixes, rates, lingering, learned.recorder.record),
     )
-    edge = Edge(
+    edge = _edge(settings, rates, dispatcher, learned.recorder)
+    services = Services(
+        edge=edge,
+        fleet=fleet,
+        admission=admission,
+        registry=registry,
+        connectivity=watch,
+        uses_redis=settings.redis_url is not None,
+        clock=clock,
+        metrics_text=learned.metrics.text,
+        classes=list,
+        totals=dict,
+        watch_decisions=learned.feed.watch,
+        policy=learned.policy,
+        dashboard_url=settings.dashboard_url,
+        version=__version__,
+    )
+    return Parts(
+        settings=settings,
+        services=services,
+        dispatcher=dispatcher,
+        exchanges=exchanges,
+        recorder=learned.recorder,
+        background=(watch.run, learned.recorder.run, learned.sync.run, lingering.run),
+        on_close=(upstream.aclose, registry.aclose, learned.store.aclose),
+    )
+
+
+def _learned(
+    settings: Settings,
+    clock: Clock,
+    log_writer: LineWriter | None,
+    gauges: Callable[[], Gauges],
+) -> _Learned:
+    knowledge = Knowledge(half_life_s=settings.policy_settings.half_life_s)
+    policy = PolicySwitch(settings.policy, settings.policy_settings, knowledge)
+    store = open_store(settings.redis_url) if settings.redis_url else MemoryStatsStore()
+    sync = StatsSync(knowledge, store, clock, gateway=secrets.token_hex(8))
+    metrics, feed, remembrance = Metrics(gauges), Feed(), Remembrance(clock)
+    sinks: list[Sink] = [policy.observe, metrics.observe, sync.record, feed.record]
+    sinks.append(remembrance.observe)
+    if settings.state_dir is not None and settings.decision_log:
+        sinks.append(DecisionLog(settings.state_dir / "decisions.jsonl").record)
+    if log_writer is not None:
+        sinks.append(RequestLog(log_writer, settings.log_format).observe)
+    recorder = Recorder(sinks)
+    return _Learned(knowledge, policy, remembrance, sync, store, metrics, feed, recorder)
+
+
+def _edge(
+    settings: Settings, rates: RateLimiter, dispatcher: Dispatcher, recorder: Recorder
+) -> Edge:
+    return Edge(
         authenticator=Authenticator(
             KeyRing(settings.keys),
             admin_token=settings.admin_token,
             allowed_hosts=settings.allowed_hosts,
         ),
         rates=rates,
-        fleet=fleet,
+        fleet=dispatcher.fleet,
         dispatcher=dispatcher,
-        clock=clock,
+        clock=dispatcher.clock,
         max_body_bytes=settings.max_body_bytes,
-        on_refusal=lambda code: None,
+        record=recorder.record,
     )
-    return Parts(
-        settings, clock, fleet, admission, edge, Watch(registry, fleet, clock), upstream, registry
-    )
+
+
+def _keys(settings: Settings) -> Callable[[WorkerRecord], str | None]:
+    """The private key of each worker; servers that somebody else runs may have their own."""
+    external = dict(settings.external_keys)
+
+    def key_of(record: WorkerRecord) -> str | None:
+        if record.name in external:
+            return external[record.name]
+        return worker_api_key(settings.cluster_secret, record.name)
+
+    return key_of
+
+
+def _gauges(fleet: Fleet, admission: Admission[Reservation], watch: Watch) -> Gauges:
+    workers = [
+        WorkerGauge(
+            worker=w.name,
+            model=w.record.model,
+            mode=w.record.effective_mode,
+            up=w.record.state.serves and w.available,
+            slots=w.record.slots,
+            inflight=w.occupancy,
+        )
+        for w in fleet.everything()
+    ]
+    depth = {model: admission.depth(model) for model in fleet.models()}
+    return Gauges(workers, depth, watch.reachable)
 
 
 class GatewayApp:
-    """The ASGI application: hot paths by one dictionary lookup, the rest by FastAPI."""
+    """The ASGI application: hot paths by one dictionary lookup, the rest by FastAPI.
+
+    FastAPI is imported in the background after the start, so that /health does not wait for it.
+    """
 
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
-        self._hot = {endpoint.value: parts.edge.endpoint(endpoint) for endpoint in HOT}
+        edge = parts.services.edge
+        self._hot = {endpoint.value: edge.endpoint(endpoint) for endpoint in ENDPOINTS}
+        self._hot |= Passthrough(edge, parts.exchanges).endpoints()
+        self._hot |= raw_endpoints(parts.services)
+        self._cold: Any = None
+        self._cold_lock = asyncio.Lock()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Serve one connection event."""
-        if scope["type"] == "http":
-            hot = self._hot.get(scope["path"])
-            assert hot is not None
-            await hot(scope, receive, send)
-        elif scope["type"] == "lifespan":
+        """Serve one exchange, or the application's own life."""
+        if scope["type"] == "lifespan":
             await self._live(receive, send)
+            return
+        hot = self._hot.get(scope["path"]) if scope["type"] == "http" else None
+        await (hot or await self._cold_app())(scope, receive, send)
+
+    async def _cold_app(self) -> Any:
+        if self._cold is None:
+            async with self._cold_lock:
+                if self._cold is None:
+                    build_cold_app = await asyncio.to_thread(_import_cold)
+                    self._cold = build_cold_app(self.parts.services)
+        return self._cold
 
     async def _live(self, receive: Any, send: Any) -> None:
+        """Startup, the background tasks, shutdown: one task group from end to end."""
         await receive()
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self.parts.watch.run())]
+            tasks = [group.create_task(run()) for run in self.parts.background]
+            tasks.append(group.create_task(self._warm_up()))
             await send({"type": "lifespan.startup.complete"})
             await receive()
             for task in tasks:
                 task.cancel()
-        await self.parts.upstream.aclose()
+        for close in self.parts.on_close:
+            await close()
         await send({"type": "lifespan.shutdown.complete"})
 
+    async def _warm_up(self) -> None:
+        await self._cold_app()
 
-def create_app(settings: Settings, registry: Registry, clock: Clock | None = None) -> GatewayApp:
+
+def _import_cold() -> Any:
+    from router.api.cold import build_cold_app
+
+    return build_cold_app
+
+
+def create_app(
+    settings: Settings,
+    *,
+    registry: Registry | None = None,
+    clock: Clock | None = None,
+    log_writer: LineWriter | None = None,
+) -> GatewayApp:
     """The gateway as an ASGI application."""
-    return GatewayApp(build(settings, registry, clock))
+    return GatewayApp(build(settings, registry=registry, clock=clock, log_writer=log_writer))

@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from classifier import CLASS_OF_KIND, WorkloadClass, extract, fingerprint
 from classifier.classes import DEFAULT_KIND
-from router.core import GatewayError, Loading, NoWorker, Reason, UpstreamFailed, UpstreamTimeout
+from router.core import (
+    Endpoint,
+    FleetView,
+    GatewayError,
+    Loading,
+    NotSupported,
+    NoWorker,
+    Reason,
+    UpstreamFailed,
+    UpstreamTimeout,
+)
 from router.fleet import read_chain
 from router.policy.base import PolicyInput
 from router.relay import ClientGone, Flight, KeepAlive, Reading, relay
@@ -21,7 +31,7 @@ from router.relay import ClientGone, Flight, KeepAlive, Reading, relay
 if TYPE_CHECKING:
     from classifier import Classification, Predictor
     from router.access import Admission
-    from router.core import FleetView, InferenceRequest
+    from router.core import InferenceRequest, RoutingDecision
     from router.fleet import Fleet, PrefixIndex, Reservation
     from router.policy.base import Policy
     from router.relay import Books, Client, Exchanges
@@ -29,6 +39,10 @@ if TYPE_CHECKING:
 
 MOVABLE: Final = (UpstreamFailed, UpstreamTimeout, Loading)
 """Failures before the first byte that another worker may make good, once."""
+
+
+OPTIONAL: Final = {Endpoint.EMBEDDINGS: "embeddings", Endpoint.RERANK: "rerank"}
+"""Endpoints that a worker must declare among its features."""
 
 
 class PromptTokens(Protocol):
@@ -72,6 +86,15 @@ class Dispatcher:
             pass  # nobody is left to tell; the flight has been recorded
         finally:
             flight.finish()
+
+    def preview(self, request: InferenceRequest) -> tuple[Reading, RoutingDecision]:
+        """What would be decided now; nothing is reserved.
+
+        Raises:
+            GatewayError: nobody could serve it, as in `Policy.choose`.
+        """
+        flight = Flight(request, self.read(request), self.clock, self.books.close)
+        return flight.reading, self.policy.choose(self._question(flight))
 
     async def _serve(self, flight: Flight, client: Client, keep_alive: KeepAlive) -> None:
         keep_alive.arm()
@@ -135,9 +158,10 @@ class Dispatcher:
         tokens = self.prompt_tokens(request.model, found.language, chars)
         return Reading(features, found, application, chain, conversation, tokens)
 
-    def question(self, flight: Flight, view: FleetView) -> PolicyInput:
+    def _question(self, flight: Flight) -> PolicyInput:
         """What the policy is asked about this request, given the fleet at this instant."""
         request, reading = flight.request, flight.reading
+        view = able(self.fleet.view(request.model), request.endpoint)
         records = [worker.record for worker in view.workers]
         tokens = reading.prompt_tokens
         # A first turn has no home, even if somebody asked the same before.
@@ -184,7 +208,7 @@ class Dispatcher:
 
     def _choose_and_reserve(self, flight: Flight) -> Reservation | None:
         """The one tick: no await may come between the choice and the reservation."""
-        decision = self.policy.choose(self.question(flight, self.fleet.view(flight.request.model)))
+        decision = self.policy.choose(self._question(flight))
         if flight.retried:
             decision = replace(decision, reason=Reason.RETRY)
         flight.decision = decision
@@ -199,6 +223,21 @@ class Dispatcher:
         if not isinstance(error, Loading):
             certain = error.extra.get("sent") is False
             self.fleet.failed(reservation.worker, certain=certain)
+
+
+def able(view: FleetView, endpoint: Endpoint) -> FleetView:
+    """The workers that offer the endpoint; every worker generates.
+
+    Raises:
+        NotSupported: none of the model's workers does.
+    """
+    feature = OPTIONAL.get(endpoint)
+    if feature is None:
+        return view
+    workers = tuple(w for w in view.workers if feature in w.record.features)
+    if not workers:
+        raise NotSupported(f"no worker of {view.model} offers {endpoint.value}")
+    return FleetView(view.model, workers)
 
 
 def hinted(found: Classification, hint: str) -> Classification:

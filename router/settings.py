@@ -32,6 +32,8 @@ class Settings:
     budgets: Budgets = field(default_factory=Budgets)
     policy: str = "learned"
     policy_settings: PolicySettings = field(default_factory=PolicySettings)
+    external_keys: tuple[tuple[str, str], ...] = ()  # (worker, API key) of servers not ours
+    decision_log: bool = True
     dashboard_url: str | None = None
     log_format: str = "console"
     log_level: str = "info"

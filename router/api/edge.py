@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from router.api.schema import parse
-from router.core import Endpoint, GatewayError, MethodNotAllowed
+from router.core import Endpoint, GatewayError, MethodNotAllowed, Outcome, Status
 from router.relay import Client, ClientGone
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-HOT: Final = (Endpoint.CHAT, Endpoint.COMPLETIONS)
+ENDPOINTS: Final = tuple(Endpoint)
 MAX_ID_CHARS: Final = 128
 
 
@@ -39,7 +39,7 @@ class Edge:
     dispatcher: Dispatcher
     clock: Clock
     max_body_bytes: int
-    on_refusal: Callable[[str], None]  # told the code of what is refused before dispatch
+    record: Callable[[Outcome], None]  # of what is refused before it is dispatched
 
     def endpoint(self, endpoint: Endpoint) -> ASGIApp:
         """The ASGI callable of one generating endpoint."""
@@ -57,7 +57,7 @@ class Edge:
                 raise MethodNotAllowed(f"{scope['path']} takes POST only")
             request = await self.read(endpoint, client)
         except GatewayError as error:
-            self.on_refusal(error.code or error.type)
+            self.record(self._refused(endpoint, client, error))
             await client.refuse(error, id_header(client))
         except ClientGone:
             return
@@ -76,6 +76,18 @@ class Edge:
         body = await client.read_body(self.max_body_bytes)
         client.received_at = self.clock.monotonic()
         return parse(endpoint, body, client, principal, self.fleet)
+
+    def _refused(self, endpoint: Endpoint, client: Client, error: GatewayError) -> Outcome:
+        """The Outcome of a request that was not let in; its own claims are not repeated."""
+        return Outcome(
+            request_id=client.request_id,
+            endpoint=endpoint.value,
+            model="none",
+            status=Status.SHED if error.status == 429 else Status.CLIENT_ERROR,
+            wall_time=self.clock.wall(),
+            http_status=error.status,
+            error_code=error.code or error.type,
+        )
 
 
 def request_id(headers: dict[bytes, bytes]) -> str:

@@ -54,8 +54,10 @@ class Lingering:
         for record in {r.worker: r.record for r in self._unsure}.values():
             busy = await self._busy_slots(record)
             held = [r for r in self._unsure if r.worker == record.name]
-            # What is rightly in flight keeps a slot busy each; only the rest may be ours.
-            spare = held[0].in_flight_on_worker() - (busy if busy is not None else 0) if held else 0
+            if busy is None or not held:
+                continue
+            # Slots that are held but not busy can only be those that were left.
+            spare = held[0].in_flight_on_worker() - busy
             for reservation in held[: max(0, spare)]:
                 self._drop(reservation)
         now = asyncio.get_running_loop().time()

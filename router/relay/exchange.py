@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from router.core import UpstreamFailed
+import orjson
+
+from router.core import GatewayError, UpstreamFailed
 from router.relay.delivery import prepare
 from router.upstream.base import UpstreamRequest
 from router.upstream.sse import parse_object
@@ -37,6 +39,15 @@ class Budgets:
         return self.first_byte + prompt_tokens / self.prompt_tokens_per_second
 
 
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A whole short answer of a worker."""
+
+    status: int
+    content_type: bytes
+    body: bytes
+
+
 class Exchange:
     """An answer with status 2xx whose first bytes have arrived."""
 
@@ -53,8 +64,7 @@ class Exchange:
         self.first = first
         self._rest = rest
         self.delivery = delivery
-        headers = dict(response.headers)
-        self.content_type = headers.get(b"content-type", b"application/json")
+        self.content_type = content_type_of(response)
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """Every chunk as it came; see UpstreamResponse.chunks."""
@@ -103,6 +113,42 @@ class Exchanges:
             await response.aclose()
             raise
 
+    async def call(self, record: WorkerRecord, method: str, path: str, body: bytes = b"") -> Reply:
+        """A short exchange that generates nothing: the whole answer of that worker.
+
+        Raises:
+            GatewayError: it failed, or refused.
+        """
+        request = UpstreamRequest(
+            base_url=record.url,
+            method=method,
+            path=path,
+            body=body,
+            headers=self.headers(record),
+            connect_timeout=self._budgets.connect,
+            first_byte_timeout=self._budgets.first_byte,
+            idle_timeout=self._budgets.between_chunks,
+        )
+        response = await self._upstream.open(request)
+        try:
+            chunks = response.chunks()
+            if not 200 <= response.status < 300:
+                raise worker_error(response.status, parse_object(await read_refusal(chunks)))
+            whole = b"".join([chunk async for chunk in chunks])
+            return Reply(response.status, content_type_of(response), whole)
+        finally:
+            await response.aclose()
+
+    async def busy_slots(self, record: WorkerRecord) -> int | None:
+        """How many slots the worker processes just now; None when it does not say."""
+        try:
+            reply = await self.call(record, "GET", "/slots")
+            return sum(bool(slot.get("is_processing")) for slot in orjson.loads(reply.body))
+        except UpstreamFailed as error:
+            return 0 if error.extra.get("sent") is False else None  # nobody there, nobody busy
+        except (GatewayError, ValueError, AttributeError, TypeError):
+            return None
+
     async def _first(self, response: UpstreamResponse, delivery: Delivery) -> Exchange:
         chunks = response.chunks()
         if not 200 <= response.status < 300:
@@ -137,6 +183,11 @@ class Exchanges:
                 rows.append((b"authorization", b"Bearer " + key.encode()))
             found = self._headers[record.name, record.url] = tuple(rows)
         return found
+
+
+def content_type_of(response: UpstreamResponse) -> bytes:
+    """The answer's content type; JSON when it does not say."""
+    return dict(response.headers).get(b"content-type", b"application/json")
 
 
 async def read_refusal(chunks: AsyncIterator[bytes]) -> bytes:
