@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import secrets
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import uvicorn
 
 from classifier import load
 from router import __version__
@@ -19,7 +23,7 @@ from router.dispatch import Dispatcher
 from router.fleet import Fleet, PrefixIndex
 from router.fleet.lingering import Lingering
 from router.fleet.watch import Watch
-from router.logs import LineWriter, RequestLog
+from router.logs import LineWriter, RequestLog, configure_logs
 from router.relay import Books, Exchanges
 from router.relay.produced import Remembrance
 from router.telemetry import Knowledge
@@ -35,7 +39,9 @@ from workers.keys import worker_api_key
 from workers.registry import open_registry
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Coroutine
+    from types import FrameType
 
     from router.fleet import Reservation
     from router.settings import Settings
@@ -44,6 +50,8 @@ if TYPE_CHECKING:
     from workers.clock import Clock
     from workers.record import WorkerRecord
     from workers.registry import Registry
+
+    OnReady = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +178,7 @@ def _edge(
         dispatcher=dispatcher,
         clock=dispatcher.clock,
         max_body_bytes=settings.max_body_bytes,
+        max_grammar_bytes=settings.max_grammar_bytes,
         record=recorder.record,
     )
 
@@ -255,6 +264,54 @@ def _import_cold() -> Any:
     from router.api.cold import build_cold_app
 
     return build_cold_app
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, telling when it serves, and ending viewers' streams before it waits for them."""
+
+    def __init__(self, config: uvicorn.Config, app: GatewayApp, on_ready: OnReady) -> None:
+        super().__init__(config)
+        self._app = app
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and say so."""
+        await super().startup(sockets)
+        if self.started:
+            host, port = self.config.host, self.config.port
+            self._on_ready(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A signal came."""
+        self._app.parts.services.closing.set()
+        super().handle_exit(sig, frame)
+
+
+def run_gateway(settings: Settings, on_ready: OnReady = lambda url: None) -> None:
+    """Serve until SIGINT or SIGTERM, then finish what runs, within `shutdown_grace` seconds.
+
+    `on_ready` is given the URL once the socket listens.
+    """
+    writer = configure_logs(settings.log_format, settings.log_level)
+    app = create_app(settings, log_writer=writer)
+    config = uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        loop="uvloop" if sys.platform != "win32" else "asyncio",
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=math.ceil(settings.shutdown_grace),
+        timeout_keep_alive=75,
+    )
+    try:
+        _Server(config, app, on_ready).run()
+    finally:
+        writer.close()
 
 
 def create_app(

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from router.access import KeyEntry, hash_key
+from router.access.keys import read_keys
 from router.policy.settings import PolicySettings
 from router.relay import Budgets
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from router.access import KeyEntry
+    from workers.config import Config
+
+
+class UnsafeSettings(ValueError):
+    """Settings that would serve strangers without a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +27,7 @@ class Settings:
 
     host: str = "127.0.0.1"
     port: int = 8080
+    processes: int = 1
     models: tuple[tuple[str, tuple[str, ...]], ...] = ()
     redis_url: str | None = None
     cluster_secret: str = ""
@@ -27,7 +35,9 @@ class Settings:
     admin_token: str | None = None
     keys: tuple[KeyEntry, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
+    tenant_safe: bool = False
     max_body_bytes: int = 32 * 1024 * 1024
+    max_grammar_bytes: int = 64 * 1024
     max_queue: int = 256
     budgets: Budgets = field(default_factory=Budgets)
     policy: str = "learned"
@@ -38,3 +48,103 @@ class Settings:
     log_format: str = "console"
     log_level: str = "info"
     shutdown_grace: float = 30.0
+
+    def check(self) -> None:
+        """Raise UnsafeSettings where nobody would be asked for a key on a public address."""
+        if not self.keys and not is_loopback(self.host):
+            raise UnsafeSettings(
+                f"without API keys the gateway serves this machine only, and {self.host} is not: "
+                "add auth.keys to the config, or bind to 127.0.0.1"
+            )
+
+
+def from_config(
+    config: Config, *, admin_token: str | None, cluster_secret: str, state_dir: Path | None
+) -> Settings:
+    """The gateway's part of a validated config; keys that `specroute keys` made are added.
+
+    Raises:
+        ValueError: the key file in `state_dir` is damaged.
+    """
+    server, limits, telemetry = config.server, config.limits, config.telemetry
+    made = read_keys(state_dir / "keys.json") if state_dir is not None else ()
+    return Settings(
+        host=server.host,
+        port=server.port,
+        processes=server.processes,
+        models=tuple((model.name, model.aliases) for model in config.models),
+        redis_url=None if config.redis.url == "embedded" else config.redis.url,
+        cluster_secret=cluster_secret,
+        state_dir=state_dir,
+        admin_token=admin_token,
+        keys=(*_configured_keys(config), *made),
+        allowed_hosts=server.allowed_hosts,
+        tenant_safe=config.auth.tenant_safe,
+        max_body_bytes=limits.max_body_bytes,
+        max_grammar_bytes=limits.max_grammar_bytes,
+        max_queue=limits.queue_size,
+        budgets=Budgets(
+            connect=limits.connect_timeout,
+            first_byte=limits.first_byte_timeout,
+            prompt_tokens_per_second=limits.prompt_tokens_per_second,
+            between_chunks=limits.chunk_timeout,
+        ),
+        policy=config.routing.policy,
+        policy_settings=_policy_settings(config),
+        decision_log=telemetry.decision_log,
+        dashboard_url=_dashboard_url(config),
+        log_format=telemetry.log_format,
+        log_level=telemetry.log_level,
+        shutdown_grace=server.shutdown_grace,
+    )
+
+
+def _configured_keys(config: Config) -> tuple[KeyEntry, ...]:
+    return tuple(
+        KeyEntry(
+            label=key.label,
+            digest=key.digest or hash_key(key.key or ""),
+            admin=key.admin,
+            models=frozenset(key.models) if key.models is not None else None,
+            priority=key.priority,
+            requests_per_minute=key.requests_per_minute,
+            tokens_per_minute=key.tokens_per_minute,
+        )
+        for key in config.auth.keys
+        if key.digest or key.key
+    )
+
+
+def _policy_settings(config: Config) -> PolicySettings:
+    routing = config.routing
+    return PolicySettings(
+        seed=routing.seed,
+        half_life_s=routing.half_life,
+        exploration_budget=routing.exploration_budget,
+        exploration_window=routing.exploration_window,
+        max_loss_s=routing.max_loss,
+        max_loss_share=routing.max_loss_share,
+        baseline_share=routing.ar_floor,
+        baseline_answers=routing.ar_floor_answers,
+        switch_margin=routing.switch_margin,
+        tie_margin=routing.tie_margin,
+        min_class_probability=routing.min_class_probability,
+        static_worker=routing.static_worker or "",
+    )
+
+
+def _dashboard_url(config: Config) -> str | None:
+    dashboard = config.dashboard
+    if not dashboard.enabled:
+        return None
+    return dashboard.url or f"http://{dashboard.host}:{dashboard.port}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches that address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 import orjson
+from fastapi import Request  # noqa: TC002 - FastAPI reads the annotations of dependencies
 from starlette.responses import Response
 
 if TYPE_CHECKING:
-    from fastapi import Request
-
     from router.api.services import Services
     from router.core import Principal
 

@@ -39,6 +39,7 @@ class Edge:
     dispatcher: Dispatcher
     clock: Clock
     max_body_bytes: int
+    max_grammar_bytes: int
     record: Callable[[Outcome], None]  # of what is refused before it is dispatched
 
     def endpoint(self, endpoint: Endpoint) -> ASGIApp:
@@ -75,7 +76,14 @@ class Edge:
         self.rates.acquire(principal.key_id)
         body = await client.read_body(self.max_body_bytes)
         client.received_at = self.clock.monotonic()
-        return parse(endpoint, body, client, principal, self.fleet)
+        return parse(
+            endpoint,
+            body,
+            client,
+            principal,
+            self.fleet,
+            max_grammar_bytes=self.max_grammar_bytes,
+        )
 
     def _refused(self, endpoint: Endpoint, client: Client, error: GatewayError) -> Outcome:
         """The Outcome of a request that was not let in; its own claims are not repeated."""

@@ -27,8 +27,6 @@ from router.core import (
 if TYPE_CHECKING:
     from router.relay import Client
 
-MAX_GRAMMAR_CHARS: Final = 65_536
-"""A grammar or schema beyond this can hold a worker for minutes (one did at a tenth of it)."""
 MAX_CHOICES: Final = 128  # OpenAI's own bound on n
 MAX_HEADER_CHARS: Final = 256  # of ids that are echoed and logged
 _CLASSES: Final = frozenset(c.value for c in WorkloadClass)
@@ -53,16 +51,22 @@ class Addressee:
 
 
 def parse(
-    endpoint: Endpoint, body: bytes, client: Client, principal: Principal, directory: Directory
+    endpoint: Endpoint,
+    body: bytes,
+    client: Client,
+    principal: Principal,
+    directory: Directory,
+    *,
+    max_grammar_bytes: int,
 ) -> InferenceRequest:
-    """A checked request.
+    """A checked request. Grammars and schemas beyond the limit can hold a worker for minutes.
 
     Raises:
         UnsupportedMediaType: the content type is not JSON.
         BadRequest, NotFound, Forbidden: as the contract's table says.
     """
     payload = read_json(body, client.headers)
-    check(endpoint, payload)
+    check(endpoint, payload, max_grammar_bytes)
     addressee = find_model(payload.get("model"), directory)
     if principal.models is not None and addressee.model not in principal.models:
         raise Forbidden(f"this key may not use the model {addressee.model!r}", param="model")
@@ -150,7 +154,7 @@ def _text(headers: Mapping[bytes, bytes], name: bytes) -> str | None:
     return value.decode("latin-1").strip()[:MAX_HEADER_CHARS] or None if value else None
 
 
-def check(endpoint: Endpoint, payload: Mapping[str, Any]) -> None:
+def check(endpoint: Endpoint, payload: Mapping[str, Any], max_grammar_bytes: int) -> None:
     """Refuse what no worker should see."""
     for name, rule in _REQUIRED.get(endpoint, {}).items():
         rule(name, payload.get(name))
@@ -158,6 +162,12 @@ def check(endpoint: Endpoint, payload: Mapping[str, Any]) -> None:
         value = payload[name]
         if value is not None:
             _OPTIONAL[name](name, value)
+            if name in _GRAMMARS and _size(value) > max_grammar_bytes:
+                raise BadRequest(f"{name} is larger than {max_grammar_bytes} bytes", param=name)
+
+
+def _size(value: Any) -> int:
+    return len(value.encode()) if isinstance(value, str) else len(orjson.dumps(value))
 
 
 Rule = Callable[[str, Any], None]
@@ -232,15 +242,13 @@ def _stop(name: str, value: Any) -> None:
         raise BadRequest("stop must be a string or an array of strings", param=name)
 
 
-def _bounded(name: str, value: Any) -> None:
-    size = len(value) if isinstance(value, str) else len(orjson.dumps(value))
-    if size > MAX_GRAMMAR_CHARS:
-        raise BadRequest(f"{name} is larger than {MAX_GRAMMAR_CHARS} characters", param=name)
+def _string(name: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise BadRequest(f"{name} must be a string", param=name)
 
 
-def _response_format(name: str, value: Any) -> None:
-    _object(name, value)
-    _bounded(name, value)
+def _anything(name: str, value: Any) -> None:
+    """The worker judges; only the size is ours."""
 
 
 _REQUIRED: Final[Mapping[Endpoint, Mapping[str, Rule]]] = {
@@ -251,6 +259,7 @@ _REQUIRED: Final[Mapping[Endpoint, Mapping[str, Rule]]] = {
     Endpoint.EMBEDDINGS: {"input": _present},
     Endpoint.RERANK: {"query": _present},
 }
+_GRAMMARS: Final = frozenset({"grammar", "json_schema", "response_format"})
 _TOKENS: Final = _integer(-1, 10_000_000)  # llama-server reads -1 as "until the end"
 _OPTIONAL: Final[Mapping[str, Rule]] = {
     "stream": _boolean,
@@ -263,8 +272,8 @@ _OPTIONAL: Final[Mapping[str, Rule]] = {
     "top_p": _number(-1000.0, 1000.0),
     "tools": _array,
     "stop": _stop,
-    "grammar": _bounded,
-    "json_schema": _bounded,
-    "response_format": _response_format,
+    "grammar": _string,
+    "json_schema": _anything,
+    "response_format": _object,
     "chat_template_kwargs": _object,
 }

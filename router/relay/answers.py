@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from router.core import Endpoint, GatewayError, UpstreamFailed, UpstreamTimeout
 from router.relay.client import JSON, error_event, stream_headers
@@ -13,7 +13,7 @@ from router.upstream.sse import StreamTap, TapResult, UsageFilter, plain_result
 from workers.timings import Timings
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
 
     from router.relay.client import Client
     from router.relay.exchange import Exchange
@@ -127,16 +127,20 @@ def account_of(result: TapResult, sample: bytes) -> Account:
     usage = result.usage or {}
     tokens = timings.predicted_n
     if tokens is None:
-        tokens = _count(usage.get("completion_tokens")) or result.content_events or None
+        tokens = _count(usage, "completion_tokens", "output_tokens") or result.content_events
     prompt = timings.prompt_tokens
+    if prompt is None:
+        prompt = _count(usage, "prompt_tokens", "input_tokens")
     return Account(
         timings=timings,
-        prompt_tokens=prompt if prompt is not None else _count(usage.get("prompt_tokens")),
-        completion_tokens=tokens,
+        prompt_tokens=prompt,
+        completion_tokens=tokens or None,
         finish_reason=result.finish_reason or "",
         sample=sample,
     )
 
 
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+def _count(usage: Mapping[str, Any], *names: str) -> int | None:
+    """The first of the fields that is a number: OpenAI's name, then Anthropic's."""
+    values = (usage.get(name) for name in names)
+    return next((v for v in values if isinstance(v, int) and not isinstance(v, bool)), None)

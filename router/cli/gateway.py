@@ -1,0 +1,81 @@
+"""`specroute gateway`: the gateway alone; its workers and its Redis are somebody else's."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from router.settings import Settings
+
+
+@click.command()
+@click.option(
+    "-c",
+    "--config",
+    "path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    help="The YAML file that agents and gateways share.",
+)
+@click.option(
+    "--state-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(".specroute"),
+    show_default=True,
+    help="Secrets that the config leaves out, API keys, the decision log.",
+)
+def gateway(path: Path, state_dir: Path) -> None:
+    """Serve the OpenAI surface and route to the workers that are published in Redis.
+
+    \b
+    Example:
+      specroute gateway -c specroute.yaml
+      SPECROUTE_SERVER__PORT=9000 specroute gateway -c specroute.yaml
+    """
+    from workers.config import ConfigError
+
+    try:
+        settings = read_settings(path, state_dir)
+        settings.check()
+    except ConfigError as error:
+        for problem in error.problems:
+            click.echo(problem, err=True)
+        sys.exit(2)
+    except ValueError as error:
+        click.echo(error, err=True)
+        sys.exit(2)
+
+    from router.app import run_gateway
+
+    run_gateway(settings, lambda url: click.echo(f"serving {url}"))
+
+
+def read_settings(path: Path, state_dir: Path) -> Settings:
+    """The settings of a gateway of its own.
+
+    Raises:
+        ConfigError: the file has problems.
+        ValueError: it names no Redis, or the key file is damaged.
+    """
+    from router.cli.kept_secrets import kept_secret, private_folder
+    from router.settings import from_config
+    from workers.config import load_config
+
+    config = load_config(path, os.environ)  # noqa: TID251 - handed to the config's own reader
+    if config.redis.url == "embedded":
+        raise ValueError(
+            f"{path}: a gateway of its own needs `redis.url`; "
+            "`specroute up` brings an embedded Redis and everything else"
+        )
+    folder = private_folder(state_dir)
+    return from_config(
+        config,
+        admin_token=kept_secret(folder, "admin-token", config.auth.admin_token),
+        cluster_secret=kept_secret(folder, "cluster-secret", config.auth.cluster_secret),
+        state_dir=folder,
+    )
