@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
-import signal
-import sys
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
+from workers.launch import wrapped
 
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 
 @dataclass(slots=True)
@@ -48,33 +45,17 @@ async def start_child(
 ) -> Child:
     """Start `argv` with its output appended to `log`.
 
-    The child dies with us, kill -9 included (Linux; elsewhere as far as its stdin tells it), and
-    gets no Ctrl-C of the terminal: we end it in our own order.
+    The child dies with us, kill -9 included (Linux), and gets no Ctrl-C of the terminal: we end it
+    in our own order.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         process = await asyncio.create_subprocess_exec(
-            *argv,
+            *wrapped(tuple(argv), os.getpid()),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,
             stderr=asyncio.subprocess.STDOUT,
             env=dict(env),
             start_new_session=True,
-            preexec_fn=_dies_with_parent(),
         )
     return Child(name, process, log)
-
-
-def _dies_with_parent() -> Callable[[], None] | None:
-    """What the child runs before exec; everything it needs is looked up before the fork."""
-    if not sys.platform.startswith("linux"):
-        return None
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-    parent, sigkill = os.getpid(), int(signal.SIGKILL)
-
-    def before_exec() -> None:
-        prctl(_PR_SET_PDEATHSIG, sigkill, 0, 0, 0)
-        if os.getppid() != parent:  # died between fork and prctl
-            os._exit(1)
-
-    return before_exec

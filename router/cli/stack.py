@@ -59,7 +59,7 @@ class StackOptions:
 
 @dataclass(slots=True)
 class Stack:
-    """A running stack; `failed()` waits until a part dies."""
+    """A running stack."""
 
     options: StackOptions
     redis_url: str
@@ -73,15 +73,15 @@ class Stack:
         host = self.options.host
         return f"http://{f'[{host}]' if ':' in host else host}:{self.options.port}"
 
-    async def failed(self) -> Child:
-        """The first child that ends."""
-        waits = {asyncio.ensure_future(c.process.wait()): c for c in self.children}  # noqa: TID251
-        try:
-            done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            return waits[done.pop()]
-        finally:
-            for wait in waits:
-                wait.cancel()
+    async def watch(self) -> None:
+        """Run until a part ends.
+
+        Raises:
+            StackFailed: it says which part, and shows its last lines.
+        """
+        while True:
+            _raise_if_ended(self.children)
+            await asyncio.sleep(_POLL_S)
 
 
 @asynccontextmanager
@@ -180,7 +180,7 @@ async def _wait_until_ready(
 def _raise_if_ended(children: list[Child]) -> None:
     for child in children:
         if child.process.returncode is not None:
-            raise StackFailed(why_it_ended(child))
+            raise StackFailed(_why_it_ended(child))
 
 
 def _raise_if_hopeless(stack: Stack, records: tuple[WorkerRecord, ...]) -> None:
@@ -193,7 +193,7 @@ def _raise_if_hopeless(stack: Stack, records: tuple[WorkerRecord, ...]) -> None:
         raise StackFailed(f"no worker could be started:\n{reasons}")
 
 
-def why_it_ended(child: Child) -> str:
+def _why_it_ended(child: Child) -> str:
     """One sentence and the child's last lines."""
     return (
         f"{child.name} ended with code {child.process.returncode}; the end of {child.log}:\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -11,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from workers.config import ConfigError, load_config
 
 from router.cli.embedded_redis import RedisMissing
 from router.cli.loading import LoadingDisplay
-from router.cli.stack import Stack, StackFailed, StackOptions, running_stack, why_it_ended
+from router.cli.stack import Stack, StackFailed, StackOptions, running_stack
 from router.cli.tiny_config import write_tiny_config
+from workers.config import ConfigError, load_config
 
 if TYPE_CHECKING:
     from workers.config import Config
@@ -94,25 +95,20 @@ def _require_free_port(host: str, port: int) -> None:
 
 
 async def _serve(options: StackOptions) -> None:
-    """Start, announce, and wait for a signal or for a part to end."""
-    stopped = asyncio.Event()
+    """Start, announce, and go on until a signal comes or a part ends."""
     loop = asyncio.get_running_loop()
     for sign in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(sign, stopped.set)
-    async with asyncio.TaskGroup() as tasks:
-        serving = tasks.create_task(_serve_until_a_part_ends(options))
-        waiting = tasks.create_task(stopped.wait())
-        await asyncio.wait((serving, waiting), return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
-        serving.cancel()
-
-
-async def _serve_until_a_part_ends(options: StackOptions) -> None:
-    with LoadingDisplay(options.workers) as display:
+        loop.add_signal_handler(sign, _cancel, asyncio.current_task())
+    with contextlib.suppress(asyncio.CancelledError), LoadingDisplay(options.workers) as display:
         async with running_stack(options, display.show) as stack:
             display.close()
             _announce(stack)
-            raise StackFailed(why_it_ended(await stack.failed()))
+            await stack.watch()
+
+
+def _cancel(task: asyncio.Task[None] | None) -> None:
+    if task is not None:
+        task.cancel()
 
 
 def _announce(stack: Stack) -> None:
