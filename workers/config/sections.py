@@ -1,0 +1,266 @@
+"""The sections of the YAML file as frozen pydantic models: names, types, ranges, defaults.
+
+Times are in seconds, sizes in bytes, shares of 1, unless a field says otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from workers.config.problems import suggestion
+from workers.modes import MODES
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_MODEL_NAME = re.compile(r"[^\s@\x00-\x1f]{1,128}")
+_REDIS_SCHEMES = ("redis", "rediss", "unix", "redis+sentinel")
+
+
+def _worker_name(value: Any) -> str:
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        raise ValueError("must be letters, digits, dot, dash or underscore, at most 64")
+    return value
+
+
+def _model_name(value: Any) -> str:
+    if not isinstance(value, str) or not _MODEL_NAME.fullmatch(value):
+        raise ValueError("must be a word without spaces or @ (MODEL@WORKER pins a worker)")
+    return value
+
+
+def _mode_name(value: Any) -> str:
+    if value not in MODES:
+        raise ValueError(f"there is no mode {value!r}|{suggestion(str(value), MODES)}")
+    return str(value)
+
+
+def _layers(value: Any) -> int | str:
+    if value == "all":
+        return "all"
+    if isinstance(value, bool) or not str(value).isdigit():
+        raise ValueError("must be a number of layers or `all`")
+    return int(value)
+
+
+def _device(value: Any) -> int | str:
+    text = str(value)
+    if isinstance(value, bool) or not text:
+        raise ValueError("must be a GPU's index (0) or llama.cpp's name of a device (CUDA0)")
+    return int(text) if text.isdigit() else text
+
+
+def _redis_url(value: Any) -> str:
+    scheme = str(value).partition("://")[0]
+    if value != "embedded" and scheme not in _REDIS_SCHEMES:
+        raise ValueError("must be `embedded` or a redis://, rediss:// or unix:// URL")
+    return str(value)
+
+
+def _http_url(value: Any) -> str | None:
+    if value is not None and not re.match(r"https?://[^/\s]+", str(value)):
+        raise ValueError("must be an http:// or https:// URL with a host")
+    return None if value is None else str(value).rstrip("/")
+
+
+def _path(value: Any) -> Any:
+    return (Path(value).expanduser() if value else None) if isinstance(value, str) else value
+
+
+_STRING = WithJsonSchema({"type": "string"})
+_OPTIONAL = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "null"}]})
+WorkerName = Annotated[str, BeforeValidator(_worker_name)]
+ModelName = Annotated[str, BeforeValidator(_model_name)]
+ModeName = Annotated[
+    str, BeforeValidator(_mode_name), WithJsonSchema({"type": "string", "enum": list(MODES)})
+]
+Layers = Annotated[
+    Any,
+    BeforeValidator(_layers),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"const": "all"}]}),
+]
+Device = Annotated[
+    Any,
+    BeforeValidator(_device),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}]}),
+]
+RedisURL = Annotated[str, BeforeValidator(_redis_url), _STRING]
+HTTPURL = Annotated[str | None, BeforeValidator(_http_url), _OPTIONAL]
+FilePath = Annotated[Path | None, BeforeValidator(_path)]
+Port = Annotated[int, Field(ge=1, le=65535)]
+Positive = Annotated[float, Field(gt=0)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class Section(BaseModel):
+    """Frozen, and unknown keys are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+
+class ServerSection(Section):
+    """Where the gateway listens."""
+
+    host: str = "127.0.0.1"
+    port: Port = 8080
+    processes: Count = 1
+    allowed_hosts: tuple[str, ...] = ()  # Host headers besides loopback's
+    shutdown_grace: Positive = 30.0  # for running streams after SIGTERM
+
+
+class RedisSection(Section):
+    """`embedded` is a redis-server of our own on a unix socket."""
+
+    url: RedisURL = "embedded"
+
+
+class KeySection(Section):
+    """One API key, given in plain (from the environment, better) or as its SHA-256."""
+
+    label: str
+    key: str | None = None
+    digest: str | None = Field(None, pattern=r"^[0-9a-f]{64}$")
+    admin: bool = False
+    models: tuple[str, ...] | None = None  # None: all
+    priority: int = 0
+    requests_per_minute: Positive | None = None
+    tokens_per_minute: Positive | None = None
+
+
+class AuthSection(Section):
+    """Secrets that are left out are generated into the state folder."""
+
+    admin_token: str | None = None
+    cluster_secret: str | None = None
+    keys: tuple[KeySection, ...] = ()
+    tenant_safe: bool = False
+
+
+class LimitsSection(Section):
+    """What a request may cost before it is refused."""
+
+    max_body_bytes: Count = 32 * 1024 * 1024
+    queue_size: Annotated[int, Field(ge=0)] = 256
+    connect_timeout: Positive = 5.0
+    first_byte_timeout: Positive = 60.0
+    prompt_tokens_per_second: Positive = 10.0  # the slowest prefill that is not yet a stall
+    chunk_timeout: Positive = 120.0
+    max_grammar_bytes: Count = 64 * 1024
+
+
+class ModelSection(Section):
+    """One served model."""
+
+    name: ModelName
+    target: FilePath = None
+    aliases: tuple[ModelName, ...] = ()
+
+
+class NgramSection(Section):
+    """Sizes of the ngram modes."""
+
+    size_n: Count | None = None
+    size_m: Count | None = None
+    min_hits: Count | None = None
+    n_match: Count | None = None
+
+
+class GPUSection(Section):
+    """Where the weights live."""
+
+    devices: tuple[Device, ...] = ()
+    layers: Layers | None = None
+    split: tuple[Positive, ...] = ()
+    main: Annotated[int, Field(ge=0)] | None = None
+    draft_devices: tuple[Device, ...] = ()
+    draft_layers: Layers | None = None
+
+
+class WorkerSection(Section):
+    """One llama-server (contract, section 2). `context` is tokens per request."""
+
+    name: WorkerName
+    model: ModelName
+    mode: ModeName = "ar"
+    draft: FilePath = None
+    engine: Literal["llama-server", "luce", "external"] = "llama-server"
+    binary: FilePath = None
+    url: HTTPURL = None
+    host: str = "127.0.0.1"
+    port: Port | None = None
+    context: Annotated[int, Field(ge=1)] = 4096
+    slots: Count = 1
+    kv: Literal["split", "unified"] = "split"
+    threads: Count | None = None
+    dialect: Literal["auto", "stock", "patched"] = "auto"
+    reasoning: Literal["on", "off", "auto"] = "auto"
+    n_max: Count | None = None
+    n_min: Annotated[int, Field(ge=0)] | None = None
+    p_min: Share | None = None
+    margin: Positive | None = None
+    gap: Share | None = None
+    ngram: NgramSection = NgramSection()
+    draft_context: Count | None = None
+    gpu: GPUSection = GPUSection()
+    exclusive_group: str | None = None
+    vision: bool = False
+    priority: int = 0
+    load_timeout: Positive = 1800.0
+    acceptance_floor: Share = 0.05
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = Field(default_factory=dict)
+
+
+class RoutingSection(Section):
+    """How a worker is chosen; `priors` are relative decode speeds by mode and class, AR = 1."""
+
+    policy: str = "learned"  # or `module:Name`
+    priors: dict[ModeName, dict[str, Positive]] = Field(default_factory=dict)
+    exploration_budget: Share = 0.02  # of the seconds served
+    exploration_window: Count = 1000  # requests over which the budget holds
+    max_loss: Positive = 2.0  # predicted, that one exploring request may cost
+    max_loss_share: Share = 0.5
+    ar_floor: Share = 0.005  # of requests, while AR lacks recent answers
+    ar_floor_answers: Count = 20
+    switch_margin: Share = 0.15  # gain that makes a conversation leave its worker
+    tie_margin: Share = 0.02
+    half_life: Positive = 1800.0
+    min_class_probability: Share = 0.15
+    seed: int = 0
+    static_worker: str | None = None
+
+
+class LearningSection(Section):
+    """Training the classifier on one's own traffic."""
+
+    enabled: bool = False
+    min_answers: Count = 500
+
+
+class FallbackSection(Section):
+    """A remote OpenAI-compatible service for when no worker can serve."""
+
+    url: HTTPURL = None
+    api_key: str | None = None
+    model: str | None = None
+
+
+class TelemetrySection(Section):
+    """Logs, the decision log, traces."""
+
+    log_format: Literal["console", "json"] = "console"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    decision_log: bool = True
+    otlp_endpoint: HTTPURL = None
+
+
+class DashboardSection(Section):
+    """The ops dashboard, its own process."""
+
+    enabled: bool = True
+    host: str = "127.0.0.1"
+    port: Port = 8081
+    url: HTTPURL = None  # where browsers reach it, when not at host and port
