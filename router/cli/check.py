@@ -82,13 +82,23 @@ def _examine(
     capabilities = asked[command]
     # Port and key file are chosen at start.
     launch = LaunchContext(command, spec.port or 0, Path("KEY_FILE"), capabilities)
-    sentences = engine.problems(spec, capabilities)
+    sentences = (*engine.problems(spec, capabilities), *_missing_files(spec))
     dialect, why = dialect_of(spec, capabilities)
     argv = engine.render_argv(spec, launch)
     worker = CheckedWorker(
         spec.name, argv, None, not sentences, f"{dialect} ({why})", capabilities.version
     )
     return worker, sentences
+
+
+def _missing_files(spec: WorkerSpec) -> tuple[str, ...]:
+    """Model files that are not on this host (the gateway's host need not have them)."""
+    files = {"target": spec.target, "draft": spec.draft}
+    return tuple(
+        f"{what} file {path} is not there: correct the path, or put the file there"
+        for what, path in files.items()
+        if path is not None and not path.is_file()
+    )
 
 
 def _placed(path: Path, config: Config | None, index: int, text: str) -> Problem:
