@@ -17,9 +17,7 @@ from router.upstream.sse import SSEParser, parse_object
 from router.upstream.worker_errors import worker_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from router.upstream.base import UpstreamResponse
+    from collections.abc import Mapping
 
 ANSWER_LIMIT = 64 * 1_048_576  # bytes of one streamed answer; 64 MiB is over 200,000 events
 _ORDER = ("created", "model", "system_fingerprint", "object", "usage", "id", "timings")
@@ -79,52 +77,12 @@ def _splice(payload: Mapping[str, Any], body: bytes) -> bytes | None:
     return body[:start] + added + body[start:]
 
 
-async def assemble(
-    response: UpstreamResponse, watch: Callable[[bytes], object] | None = None
-) -> bytes:
-    """Read `response` to its end and return the plain answer's body.
-
-    `watch` sees every chunk first (a `StreamTap.feed`). A body that is no event stream is returned
-    as it is.
-
-    Raises:
-        GatewayError: the worker's own error out of the stream, by its status.
-        UpstreamFailed: the stream broke, ended early, or is no completion.
-    """
-    streamed = any(
-        name == b"content-type" and value[:17].lower() == b"text/event-stream"
-        for name, value in response.headers
-    )
-    assembler: Assembler | _Whole = Assembler() if streamed else _Whole()
-    size = 0
-    async for chunk in response.chunks():
-        size += len(chunk)
-        if size > ANSWER_LIMIT:
-            raise UpstreamFailed(f"the worker's answer is larger than {ANSWER_LIMIT} bytes")
-        if watch is not None:
-            watch(chunk)
-        assembler.feed(chunk)
-    return assembler.body()
-
-
-class _Whole:
-    """A body that came plain although a stream was asked for."""
-
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-
-    def feed(self, chunk: bytes) -> None:
-        self._parts.append(chunk)
-
-    def body(self) -> bytes:
-        return b"".join(self._parts)
-
-
 class Assembler:
     """Folds the events of one streamed completion (n = 1), chat or text."""
 
     def __init__(self) -> None:
         self._parser = SSEParser()
+        self._size = 0
         self._top: dict[str, Any] = {}
         self._choice: dict[str, Any] = {}
         self._message: dict[str, Any] = {}
@@ -138,8 +96,11 @@ class Assembler:
 
         Raises:
             GatewayError: an error event, by the worker's status.
-            UpstreamFailed: an event too large to be one.
+            UpstreamFailed: more than `ANSWER_LIMIT` bytes.
         """
+        self._size += len(chunk)
+        if self._size > ANSWER_LIMIT:
+            raise UpstreamFailed(f"the worker's answer is larger than {ANSWER_LIMIT} bytes")
         try:
             events = self._parser.feed(chunk)
         except ValueError as error:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _JOIN_LIMIT = 16_384  # a body up to here is copied behind its head: one write, one system call
 _PLAIN_LINE = 32  # bytes of framing per chunk (size line, CRLFs) or header that need no reason
+_PARSER_ERRORS = (httptools.HttpParserError, httptools.HttpParserUpgrade)
 _TIMER_SLACK = 0.002  # seconds; uvloop's timers count whole milliseconds and may fire early
 
 
@@ -196,7 +197,7 @@ class Connection(asyncio.Protocol):
             return
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserError as error:
+        except _PARSER_ERRORS as error:
             self._fault = self._fault or str(error)
         parts = self._parts
         if parts:

@@ -212,21 +212,26 @@ def _facts_of(found: dict[str, Any]) -> dict[str, Any]:
 class StreamTap:
     """Watches relayed chunks; nothing is parsed between the first content and the end."""
 
-    __slots__ = ("_events", "_look", "_room", "_sample", "_tail", "_tail_bound", "_tail_size")
+    __slots__ = (
+        "_events",
+        "_look",
+        "_room",
+        "_sample",
+        "_tail",
+        "_tail_bound",
+        "_tail_size",
+        "first_content",
+    )
 
     def __init__(self) -> None:
+        self.first_content = False  # an event with content has passed
         self._events = 0  # data events since, and with, the first content
-        self._look: SSEParser | None = SSEParser()  # until the first content has been seen
+        self._look = SSEParser()  # for the events until then
         self._sample: list[bytes] = []
         self._room = HEAD_SAMPLE
         self._tail: list[bytes] = []
         self._tail_size = 0
         self._tail_bound = 2 * TAIL
-
-    @property
-    def first_content(self) -> bool:
-        """Whether an event with content has passed."""
-        return self._look is None
 
     @property
     def sample(self) -> bytes:
@@ -243,31 +248,31 @@ class StreamTap:
         if self._room > 0:
             self._sample.append(chunk[: self._room])
             self._room -= size
-        if self._look is not None:
-            return self._seek(self._look, chunk)
+        if not self.first_content:
+            self.first_content = self._seek(chunk)
+            return self.first_content
         self._events += chunk.count(b"data: {")
         return False
 
-    def _seek(self, parser: SSEParser, chunk: bytes) -> bool:
+    def _seek(self, chunk: bytes) -> bool:
         try:
-            events = parser.feed(chunk)
+            events = self._look.feed(chunk)
         except ValueError:  # too large to be looked into, so certainly content
-            self._look = None
             return True
         bodies = [body for event in events if (body := parse_object(event.data)) is not None]
         for index, body in enumerate(bodies):
             if has_content(body):
-                self._look = None
-                self._events = len(bodies) - index + parser.is_amid
+                self._events = len(bodies) - index + self._look.is_amid
                 return True
         return False
 
     def _trim(self) -> None:
-        """Forget what is older than the last `TAIL` bytes, but begin at an event's start."""
+        """Forget what is older than the last `TAIL` bytes and the few events before them."""
         data = b"".join(self._tail)
-        cut = data.rfind(b"\n\n", 0, len(data) - TAIL) + 2
-        if cut < 2:  # one event larger than that: keep all of it, up to the limit
-            cut = max(0, len(data) - TAIL_LIMIT)
+        cut = len(data) - TAIL
+        for _ in range(_EVENTS_KEPT):
+            cut = _event_start(data, cut)
+        cut = max(cut, len(data) - TAIL_LIMIT)
         self._tail = [data[cut:]]
         self._tail_size = len(data) - cut
         self._tail_bound = max(2 * TAIL, 2 * self._tail_size)
@@ -285,6 +290,14 @@ class StreamTap:
         return TapResult(**_facts_of(facts.found), saw_done=done, content_events=events)
 
 
+def _event_start(data: bytes, before: int) -> int:
+    """Where an event starts, the last place before; 0 if there is none."""
+    plain = data.rfind(b"\n\n", 0, max(0, before - 1))
+    crlf = data.rfind(b"\n\r\n", plain + 1, max(0, before - 1))
+    return max(plain + 2 if plain >= 0 else 0, crlf + 3 if crlf >= 0 else 0)
+
+
+_EVENTS_KEPT = 4  # the last that may be needed: content, finish, usage, one to begin with
 _LAST_EVENTS = frozenset(("message_stop", "response.completed", "response.incomplete"))
 
 
