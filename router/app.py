@@ -36,7 +36,7 @@ from router.telemetry.store import MemoryStatsStore, open_store
 from router.upstream.http11 import HTTP11Upstream
 from workers.clock import SystemClock
 from workers.keys import worker_api_key
-from workers.registry import open_registry
+from workers.registry import EXPIRY_S, open_registry
 
 if TYPE_CHECKING:
     import socket
@@ -98,7 +98,7 @@ def build(
         clock, lambda reservation: reservation.release(), max_queue=settings.max_queue
     )
     fleet.subscribe(admission.pump)
-    learned = _learned(settings, clock, log_writer, lambda: _gauges(fleet, admission, watch))
+    learned = _learned(settings, clock, log_writer, lambda: _gauges(fleet, admission, watch, clock))
     upstream = HTTP11Upstream()
     exchanges = Exchanges(upstream, _keys(settings), settings.budgets, clock)
     lingering = Lingering(exchanges.busy_slots)
@@ -195,7 +195,7 @@ def _keys(settings: Settings) -> Callable[[WorkerRecord], str | None]:
     return key_of
 
 
-def _gauges(fleet: Fleet, admission: Admission[Reservation], watch: Watch) -> Gauges:
+def _gauges(fleet: Fleet, admission: Admission[Reservation], watch: Watch, clock: Clock) -> Gauges:
     workers = [
         WorkerGauge(
             worker=w.name,
@@ -204,11 +204,19 @@ def _gauges(fleet: Fleet, admission: Admission[Reservation], watch: Watch) -> Ga
             up=w.record.state.serves and w.available,
             slots=w.record.slots,
             inflight=w.occupancy,
+            state=w.record.state.value,
+            clock_skew_s=clock_skew(w.record.heartbeat_at, clock.wall()),
         )
         for w in fleet.everything()
     ]
     depth = {model: admission.depth(model) for model in fleet.models()}
     return Gauges(workers, depth, watch.reachable)
+
+
+def clock_skew(heartbeat_at: float, now: float) -> float:
+    """Seconds by which a living record's stamp is ahead of us, or too old to be alive."""
+    age = now - heartbeat_at
+    return -age if age < 0.0 else min(0.0, EXPIRY_S - age)
 
 
 class GatewayApp:

@@ -123,6 +123,8 @@ class WorkerGauge(NamedTuple):
     up: bool
     slots: int
     inflight: int
+    state: str = ""
+    clock_skew_s: float = 0.0  # its host's wall clock minus ours, as far as it is certain
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,14 +288,24 @@ class Metrics(Collector):
         up = GaugeMetricFamily("specroute_worker_up", "1 while it serves", labels=["worker"])
         slots = GaugeMetricFamily("specroute_worker_slots", "Slots", labels=["worker"])
         busy = GaugeMetricFamily("specroute_worker_inflight", "Requests on it", labels=["worker"])
+        state = GaugeMetricFamily(
+            "specroute_worker_state", "1 for the state it is in", labels=["worker", "state"]
+        )
+        skew = GaugeMetricFamily(
+            "specroute_clock_skew_seconds",
+            "The worker's host's clock minus the gateway's, beyond what waiting explains",
+            labels=["worker"],
+        )
         for worker in now.workers:
             up.add_metric([worker.worker], float(worker.up))
             slots.add_metric([worker.worker], worker.slots)
             busy.add_metric([worker.worker], worker.inflight)
+            state.add_metric([worker.worker, worker.state or NONE], 1.0)
+            skew.add_metric([worker.worker], worker.clock_skew_s)
         depth = GaugeMetricFamily("specroute_queue_depth", "Requests waiting", labels=["model"])
         for model, waiting in now.queue_depth.items():
             depth.add_metric([model], waiting)
-        yield from (up, slots, busy, depth)
+        yield from (up, slots, busy, state, skew, depth)
         yield GaugeMetricFamily("specroute_redis_up", "1 while it answers", float(now.redis_up))
 
     def _collect_speedups(self) -> Iterator[Metric]:
