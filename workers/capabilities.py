@@ -51,6 +51,11 @@ class Capabilities:
         """How this build reads p_min."""
         return "patched" if _PATCH_MARK in self.flags else "stock"
 
+    @property
+    def label(self) -> str:
+        """`b11549` where the build tells its number, else what --version says."""
+        return self.version if self.build is None else f"b{self.build}"
+
     def unknown(self, flags: Iterable[str]) -> tuple[str, ...]:
         """Those flags that this build does not list."""
         return tuple(flag for flag in flags if flag not in self.flags)

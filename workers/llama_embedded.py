@@ -14,12 +14,11 @@ import signal
 import socket
 import sys
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workers.launch import orphaned
-from workers.llama_options import BY_NAME, OPTIONS, Option, finish
+from workers.llama_options import BY_NAME, Option, finish, usage, version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,26 +113,6 @@ def serve(argv: Sequence[str]) -> None:
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(_TEARDOWN_S)
     del server  # waits for its threads
-
-
-def usage() -> str:
-    """The flags this program takes, laid out like llama-server's own help."""
-    lines = ["usage: python -m workers.llama_embedded -m MODEL.gguf [flags of llama-server]", ""]
-    for names, hint in (
-        (("-h", "--help", "--usage"), "print this and exit"),
-        (("--version",), "print the version of llama.cpp and exit"),
-        *((option.names, option.path) for option in OPTIONS),
-    ):
-        option = BY_NAME.get(names[0])
-        head = ", ".join(names) + (f" {option.hint}" if option and option.takes_value else "")
-        lines.append(f"{head:<58}  {hint}")
-    return "\n".join(lines)
-
-
-def version() -> str:
-    """llama.cpp's build number as xllamacpp's version tells it."""
-    packaged = metadata.version("xllamacpp")
-    return f"version: {packaged.rpartition('.')[2]} (xllamacpp {packaged})"
 
 
 def _wait_for_stop() -> None:

@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -351,3 +352,23 @@ def finish(params: Any, given: set[str]) -> None:
         if threads.n_threads < 1:
             threads.n_threads = params.cpuparams.n_threads
     params.timeout_write = params.timeout_read
+
+
+def usage() -> str:
+    """The flags this program takes, laid out like llama-server's own help."""
+    lines = ["usage: python -m workers.llama_embedded -m MODEL.gguf [flags of llama-server]", ""]
+    for names, hint in (
+        (("-h", "--help", "--usage"), "print this and exit"),
+        (("--version",), "print the version of llama.cpp and exit"),
+        *((option.names, option.path) for option in OPTIONS),
+    ):
+        option = BY_NAME.get(names[0])
+        head = ", ".join(names) + (f" {option.hint}" if option and option.takes_value else "")
+        lines.append(f"{head:<58}  {hint}")
+    return "\n".join(lines)
+
+
+def version() -> str:
+    """llama.cpp's build number as xllamacpp's version tells it."""
+    packaged = metadata.version("xllamacpp")
+    return f"version: {packaged.rpartition('.')[2]} (xllamacpp {packaged})"

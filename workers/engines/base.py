@@ -42,12 +42,21 @@ class Engine(Protocol):
 
     name: str
     routes: Routes
+    features: tuple[str, ...]  # what requests may ask of it, beside plain text
 
     def command(self, spec: WorkerSpec, path: str) -> tuple[str, ...]:
         """The program and what precedes its flags, looked for in `path` unless the spec says.
 
         Raises:
             EngineMissing: it is not there.
+        """
+        ...
+
+    def read_capabilities(self, command: tuple[str, ...]) -> Capabilities | None:
+        """What the program can do; None when it cannot be asked.
+
+        Raises:
+            CapabilityError: it should be able to say, and does not.
         """
         ...
 

@@ -21,16 +21,20 @@ class External:
     # The one page that every OpenAI-compatible server has; the others are llama.cpp's, and a 404
     # on them only means that less is known.
     routes = Routes(health="/v1/models")
+    features: tuple[str, ...] = ("tools", "grammar", "json_schema", "logprobs", "n")
 
-    def command(self, _spec: WorkerSpec, _path: str) -> tuple[str, ...]:
+    def command(self, spec: WorkerSpec, path: str) -> tuple[str, ...]:
         """Nothing to run."""
         return ()
 
-    def render_argv(self, _spec: WorkerSpec, _launch: LaunchContext) -> tuple[str, ...]:
+    def read_capabilities(self, command: tuple[str, ...]) -> None:
+        """It cannot be asked."""
+
+    def render_argv(self, spec: WorkerSpec, launch: LaunchContext) -> tuple[str, ...]:
         """Nothing to run."""
         return ()
 
-    def problems(self, spec: WorkerSpec, _capabilities: Capabilities | None) -> tuple[str, ...]:
+    def problems(self, spec: WorkerSpec, capabilities: Capabilities | None) -> tuple[str, ...]:
         """It must say where it is."""
         return () if spec.url else ("an external worker needs its `url`",)
 

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workers.capabilities import DFLASH2_BUILD, dialect_of
+from workers.capabilities import DFLASH2_BUILD, dialect_of, parse, read
 from workers.engines.base import EngineMissing, LaunchContext, Routes
+from workers.llama_options import usage, version
 from workers.modes import MODES, Mode, p_min
 from workers.timings import Timings
 
@@ -35,6 +36,7 @@ class LlamaCpp:
 
     name = "llama-server"
     routes = Routes()
+    features: tuple[str, ...] = ("tools", "grammar", "json_schema", "logprobs", "n")
 
     def command(self, spec: WorkerSpec, path: str) -> tuple[str, ...]:
         """The program to run."""
@@ -55,6 +57,10 @@ class LlamaCpp:
             "no llama-server on the PATH and no embedded engine: set `binary`, or install the "
             "embedded one with: pip install 'specroute[local]'"
         )
+
+    def read_capabilities(self, command: tuple[str, ...]) -> Capabilities:
+        """From --help and --version; the embedded engine is asked without starting it."""
+        return parse(usage(), version()) if command == EMBEDDED else read(command)
 
     def render_argv(self, spec: WorkerSpec, launch: LaunchContext) -> tuple[str, ...]:
         """Program, address, model, size, mode, GPU; the worker's own `args` have the last word."""

@@ -23,6 +23,7 @@ class Luce:
 
     name = "luce"
     routes = Routes(health="/health", props="/props", slots=None)
+    features: tuple[str, ...] = ("tools",)
 
     def command(self, spec: WorkerSpec, path: str) -> tuple[str, ...]:
         """`binary`, else dflash_server on the PATH."""
@@ -31,6 +32,9 @@ class Luce:
         if found is None:
             raise EngineMissing(f"{wanted} is not an executable file: set `binary` to yours")
         return (found,)
+
+    def read_capabilities(self, command: tuple[str, ...]) -> None:
+        """It cannot be asked."""
 
     def render_argv(self, spec: WorkerSpec, launch: LaunchContext) -> tuple[str, ...]:
         """`n_max` is the tree's budget, or the width of a chain's verification."""
@@ -44,7 +48,7 @@ class Luce:
             *spec.args,
         )
 
-    def problems(self, spec: WorkerSpec, _capabilities: Capabilities | None) -> tuple[str, ...]:
+    def problems(self, spec: WorkerSpec, capabilities: Capabilities | None) -> tuple[str, ...]:
         """It serves one request at a time."""
         if spec.slots > 1:
             return (

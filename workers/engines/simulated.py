@@ -20,10 +20,14 @@ class Simulated:
 
     name = "simulated"
     routes = Routes()
+    features: tuple[str, ...] = ("tools", "grammar", "json_schema", "logprobs", "n")
 
-    def command(self, _spec: WorkerSpec, _path: str) -> tuple[str, ...]:
+    def command(self, spec: WorkerSpec, path: str) -> tuple[str, ...]:
         """This Python."""
         return (sys.executable, "-P", "-m", "workers.simulator")
+
+    def read_capabilities(self, command: tuple[str, ...]) -> None:
+        """It cannot be asked."""
 
     def render_argv(self, spec: WorkerSpec, launch: LaunchContext) -> tuple[str, ...]:
         """Address, slots, mode and key like the real one's."""
@@ -35,7 +39,7 @@ class Simulated:
             *spec.args,
         )
 
-    def problems(self, _spec: WorkerSpec, _caps: Capabilities | None) -> tuple[str, ...]:
+    def problems(self, spec: WorkerSpec, capabilities: Capabilities | None) -> tuple[str, ...]:
         """It plays any part."""
         return ()
 

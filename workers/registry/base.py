@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import orjson
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncGenerator, Mapping
 
     from workers.record import WorkerRecord
 
@@ -79,7 +79,7 @@ class Registry(Protocol):
         """Every living worker, ordered by name."""
         ...
 
-    def watch(self) -> AsyncIterator[tuple[WorkerRecord, ...]]:
+    def watch(self) -> AsyncGenerator[tuple[WorkerRecord, ...], None]:
         """The list now, again after each change, and at least every POLL_S."""
         ...
 
@@ -95,7 +95,7 @@ class Registry(Protocol):
         """Order something; returns how many agents heard it (0: nobody is listening)."""
         ...
 
-    def commands(self) -> AsyncIterator[Command]:
+    def commands(self) -> AsyncGenerator[Command, None]:
         """Orders as they come, from the first `anext` on; forged and garbled ones are dropped."""
         ...
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from workers.registry.base import DEMAND_S, EXPIRY_S, POLL_S, Command
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncGenerator, Mapping
 
     from workers.clock import Clock
     from workers.record import WorkerRecord
@@ -45,7 +45,7 @@ class MemoryRegistry:
         living = [record for record, seen in self._records.values() if now - seen < EXPIRY_S]
         return tuple(sorted(living, key=lambda record: record.name))
 
-    async def watch(self) -> AsyncIterator[tuple[WorkerRecord, ...]]:
+    async def watch(self) -> AsyncGenerator[tuple[WorkerRecord, ...], None]:
         """The list now, after each change, and at least every `poll_s`."""
         while True:
             changed = self._changed  # taken before the read, so that no change slips between
@@ -71,7 +71,7 @@ class MemoryRegistry:
             inbox.put_nowait(command)
         return len(self._inboxes)
 
-    async def commands(self) -> AsyncIterator[Command]:
+    async def commands(self) -> AsyncGenerator[Command, None]:
         """Orders from now on."""
         inbox: asyncio.Queue[Command] = asyncio.Queue()
         self._inboxes.append(inbox)

@@ -20,7 +20,15 @@ from workers.record import WorkerRecord
 from workers.registry.base import DEMAND_S, EXPIRY_S, POLL_S, Command, RegistryUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+    from collections.abc import (
+        AsyncGenerator,
+        AsyncIterator,
+        Awaitable,
+        Callable,
+        Iterable,
+        Iterator,
+        Mapping,
+    )
 
 log = structlog.get_logger(__name__)
 
@@ -65,7 +73,7 @@ class RedisRegistry:
         records = (self._open(value) for value in values if value)
         return tuple(sorted((r for r in records if r is not None), key=lambda r: r.name))
 
-    async def watch(self) -> AsyncIterator[tuple[WorkerRecord, ...]]:
+    async def watch(self) -> AsyncGenerator[tuple[WorkerRecord, ...], None]:
         """The list now, after each change, and at least every `poll_s`."""
         async with self._subscribed(_CHANGED) as inbox:
             while True:
@@ -99,7 +107,7 @@ class RedisRegistry:
             sealed = seal(self._secret, _COMMAND, command.dumps())
             return int(await self._client.publish(_COMMANDS, sealed))
 
-    async def commands(self) -> AsyncIterator[Command]:
+    async def commands(self) -> AsyncGenerator[Command, None]:
         """Orders from now on that bear our seal."""
         async with self._subscribed(_COMMANDS) as inbox:
             while True:

@@ -1,0 +1,126 @@
+"""The agent's command: `python -m workers` on GPU hosts, `specroute agent` elsewhere.
+
+Lean on purpose: no fastapi, no scikit-learn, no litellm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from workers.agent import AgentOptions, run_agent
+from workers.clock import SystemClock
+from workers.config import Config, ConfigError, load_config
+from workers.registry import open_registry
+
+if TYPE_CHECKING:
+    from workers.spec import WorkerSpec
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "-c",
+    "--config",
+    "path",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The YAML file with models and workers.",
+)
+@click.option("--worker", "names", multiple=True, metavar="NAME", help="Only these; repeatable.")
+@click.option(
+    "--state-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(".specroute"),
+    show_default=True,
+    help="Workers' logs and key files.",
+)
+@click.option(
+    "--drain-timeout",
+    type=click.FloatRange(min=0),
+    default=30.0,
+    show_default=True,
+    help="Seconds that running requests get when the agent is told to stop.",
+)
+def agent(path: Path, names: tuple[str, ...], state_dir: Path, drain_timeout: float) -> None:
+    """Run and supervise this host's llama-server processes; publish them in Redis.
+
+    \b
+    Example:
+      specroute agent -c specroute.yaml
+      specroute agent -c specroute.yaml --worker code --worker prose
+    """
+    environ = dict(os.environ)  # noqa: TID251 - handed to the config's reader and to the workers
+    try:
+        config = load_config(path, environ)
+        specs = _chosen(config, names)
+        options = AgentOptions(
+            state_dir=state_dir.resolve(),
+            cluster_secret=_cluster_secret(config, state_dir),
+            environ=environ,
+            drain_timeout=drain_timeout,
+        )
+        url = _redis_url(config)
+    except ConfigError as error:
+        for problem in error.problems:
+            click.echo(problem, err=True)
+        sys.exit(2)
+    asyncio.run(_run(specs, url, options))
+
+
+async def _run(specs: tuple[WorkerSpec, ...], url: str, options: AgentOptions) -> None:
+    """Until SIGTERM or Ctrl-C; a second one does not wait for running requests."""
+    clock = SystemClock()
+    registry = open_registry(url, options.cluster_secret, clock)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(run_agent(specs, registry, options, clock, stop))
+
+        def told_to_stop() -> None:
+            if stop.is_set():
+                running.cancel()
+            stop.set()
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, told_to_stop)
+    await registry.aclose()
+
+
+def _chosen(config: Config, names: tuple[str, ...]) -> tuple[WorkerSpec, ...]:
+    specs = config.worker_specs()
+    unknown = set(names) - {spec.name for spec in specs}
+    if unknown:
+        there = ", ".join(spec.name for spec in specs) or "none"
+        raise click.UsageError(f"no worker {', '.join(sorted(unknown))} in the file; has: {there}")
+    return tuple(spec for spec in specs if not names or spec.name in names)
+
+
+def _cluster_secret(config: Config, state_dir: Path) -> str:
+    if config.auth.cluster_secret:
+        return config.auth.cluster_secret
+    kept = state_dir / "cluster-secret"
+    if kept.is_file():
+        return kept.read_text().strip()
+    raise click.UsageError(
+        "auth.cluster_secret is missing: give agents and gateways the same one, for example "
+        "with SPECROUTE_AUTH__CLUSTER_SECRET"
+    )
+
+
+def _redis_url(config: Config) -> str:
+    if config.redis.url == "embedded":
+        raise click.UsageError(
+            "redis.url is `embedded`, which only `specroute up` starts: give the URL of a Redis "
+            "that the gateway reaches as well"
+        )
+    return config.redis.url
+
+
+if __name__ == "__main__":
+    agent()

@@ -1,0 +1,201 @@
+"""One host's workers: starts a supervisor for each, publishes records, passes on orders.
+
+The registry may be away for a while: workers go on, and their records follow when it is back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import structlog
+
+from workers.attached import Attached
+from workers.backoff import Backoff
+from workers.launching import Host
+from workers.plan import must_leave_for, resident_at_start
+from workers.registry.base import RegistryUnavailable, Verb
+from workers.state import WorkerState
+from workers.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from workers.clock import Clock
+    from workers.record import WorkerRecord
+    from workers.registry.base import Command, Registry
+    from workers.spec import WorkerSpec
+
+log = structlog.get_logger(__name__)
+
+_STALE_S = 60.0  # an order older than this came late, or is replayed
+_RETRY_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOptions:
+    """How this host runs its workers. Times in seconds; `environ` becomes the workers'."""
+
+    state_dir: Path
+    cluster_secret: str
+    environ: Mapping[str, str]
+    host: str = field(default_factory=socket.gethostname)
+    heartbeat: float = 1.0
+    drain_timeout: float = 30.0
+    stop_timeout: float = 5.0
+    backoff: Backoff = field(default_factory=Backoff)
+    seed: int | None = None  # of the jitter
+
+
+async def run_agent(
+    specs: Sequence[WorkerSpec],
+    registry: Registry,
+    options: AgentOptions,
+    clock: Clock,
+    stop: asyncio.Event | None = None,
+) -> None:
+    """Run and supervise workers until `stop` is set, then drain and end them all.
+
+    Cancelling ends them too, without the drain.
+    """
+    await Agent(specs, registry, options, clock).run(stop or asyncio.Event())
+
+
+class Agent:
+    """The state behind `run_agent`."""
+
+    def __init__(
+        self,
+        specs: Sequence[WorkerSpec],
+        registry: Registry,
+        options: AgentOptions,
+        clock: Clock,
+    ) -> None:
+        self._specs = tuple(specs)
+        self._registry = registry
+        self._options = options
+        self._clock = clock
+        self._changed: dict[str, WorkerRecord] = {}
+        self._wake = asyncio.Event()
+        self._seen: set[str] = set()  # nonces of orders that were obeyed
+        host = Host(
+            name=options.host,
+            state_dir=options.state_dir,
+            cluster_secret=options.cluster_secret,
+            environ=options.environ,
+            clock=clock,
+            rng=random.Random(options.seed),  # noqa: S311 - jitter
+            backoff=options.backoff,
+            drain_timeout=options.drain_timeout,
+            stop_timeout=options.stop_timeout,
+        )
+        self._workers: dict[str, Supervisor | Attached] = {
+            spec.name: (Supervisor if spec.managed else Attached)(spec, host, self._publish)
+            for spec in self._specs
+        }
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Start everything; return when every worker has ended after `stop`."""
+        async with asyncio.TaskGroup() as service:
+            helpers = [
+                service.create_task(self._keep_publishing()),
+                service.create_task(self._keep_obeying(service)),
+                service.create_task(self._pass_on(stop)),
+            ]
+            resident = resident_at_start(self._specs)
+            async with asyncio.TaskGroup() as running:
+                for name, worker in self._workers.items():
+                    running.create_task(worker.run(start=name in resident))
+            for helper in helpers:
+                helper.cancel()
+        await self._say_goodbye()
+
+    async def _pass_on(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+        for worker in self._workers.values():
+            worker.stop()
+
+    def _publish(self, record: WorkerRecord) -> None:
+        """Called by supervisors, which must not wait for Redis."""
+        self._changed[record.name] = record
+        self._wake.set()
+
+    async def _keep_publishing(self) -> None:
+        """Changes at once, everything else once per heartbeat."""
+        while True:
+            try:
+                await self._publish_changes()
+                async with asyncio.timeout(self._options.heartbeat):
+                    await self._wake.wait()
+            except TimeoutError:
+                await self._beat()
+            except RegistryUnavailable as error:
+                log.warning("registry_unavailable", reason=str(error))
+                await asyncio.sleep(_RETRY_S)
+
+    async def _publish_changes(self) -> None:
+        self._wake.clear()
+        for name, record in tuple(self._changed.items()):
+            await self._registry.publish(record)
+            if self._changed.get(name) is record:  # else it changed again meanwhile
+                del self._changed[name]
+
+    async def _beat(self) -> None:
+        now = self._clock.wall()
+        try:
+            for worker in self._workers.values():
+                record = replace(worker.status.record, heartbeat_at=now)
+                await self._registry.heartbeat(record)
+        except RegistryUnavailable as error:
+            log.warning("registry_unavailable", reason=str(error))
+
+    async def _keep_obeying(self, tasks: asyncio.TaskGroup) -> None:
+        while True:
+            try:
+                async with aclosing(self._registry.commands()) as commands:
+                    async for command in commands:
+                        if self._accepts(command):
+                            tasks.create_task(self._obey(command))
+            except RegistryUnavailable:
+                await asyncio.sleep(_RETRY_S)
+
+    def _accepts(self, command: Command) -> bool:
+        """Only fresh orders about our own workers, each once."""
+        if command.worker not in self._workers or command.nonce in self._seen:
+            return False
+        if abs(self._clock.wall() - command.issued_at) > _STALE_S:
+            log.warning("order_stale", worker=command.worker, verb=command.verb.value)
+            return False
+        self._seen.add(command.nonce)
+        return True
+
+    async def _obey(self, command: Command) -> None:
+        log.info("order", worker=command.worker, verb=command.verb.value)
+        if command.verb in (Verb.LOAD, Verb.RESTART):
+            await self._make_room(command.worker)
+        self._workers[command.worker].order(command.verb)
+
+    async def _make_room(self, name: str) -> None:
+        """Unload the worker of the same exclusive group, and wait until it is gone."""
+        leaving = must_leave_for(name, self._specs, self._running())
+        for other in leaving:
+            self._workers[other].order(Verb.UNLOAD)
+        while set(leaving) & set(self._running()):  # noqa: ASYNC110 - as the table of states tells
+            await asyncio.sleep(0.1)
+
+    def _running(self) -> list[str]:
+        at_rest = (WorkerState.STOPPED, WorkerState.FAILED, WorkerState.QUARANTINED)
+        return [n for n, worker in self._workers.items() if worker.status.state not in at_rest]
+
+    async def _say_goodbye(self) -> None:
+        """Take our records away, so that nobody waits for them to expire."""
+        try:
+            for name in self._workers:
+                await self._registry.remove(name)
+        except RegistryUnavailable as error:
+            log.warning("registry_unavailable", reason=str(error))

@@ -1,0 +1,149 @@
+"""What a worker says about itself: /health, /props, /slots, and the start probe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from workers.modes import MODES
+
+if TYPE_CHECKING:
+    from workers.engines import Engine, Routes
+    from workers.spec import WorkerSpec
+    from workers.timings import Timings
+
+PROBE_TOKENS = 64
+# Text that any model continues on its own track, so that a drafter that fits has an easy time.
+_PROBE_PROMPT = "Count from 1 to 60. Write only the numbers, separated by commas."
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """One look. `loaded` means it can serve; None is not told."""
+
+    answers: bool
+    loaded: bool = False
+    slots: int | None = None
+    context: int | None = None  # tokens per request
+    build: str = ""
+    vision: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Whether a speculative worker speculates; `reason` says why not."""
+
+    speculates: bool
+    reason: str = ""
+
+
+class ProbeFailed(RuntimeError):
+    """The worker could not answer the start probe at all."""
+
+
+def client(base_url: str, api_key: str | None, timeout: float = 5.0) -> httpx.AsyncClient:
+    """A client for one worker; it makes a new connection per request.
+
+    llama-server closes connections it advertised as kept alive, and a look now and then needs none.
+    """
+    headers = {} if api_key is None else {"authorization": f"Bearer {api_key}"}
+    limits = httpx.Limits(max_keepalive_connections=0)
+    return httpx.AsyncClient(
+        base_url=base_url, headers=headers, timeout=timeout, limits=limits, trust_env=False
+    )
+
+
+async def look(http: httpx.AsyncClient, routes: Routes) -> Health:
+    """Whether it answers and is loaded, and what it serves; a worker in trouble is no error."""
+    try:
+        health = await http.get(routes.health)
+    except httpx.HTTPError:
+        return Health(answers=False)
+    if health.status_code != 200:
+        return Health(answers=True)
+    props = await _json(http, routes.props)
+    settings = props.get("default_generation_settings")
+    modalities = props.get("modalities")
+    return Health(
+        answers=True,
+        loaded=True,
+        slots=_whole(props.get("total_slots")),
+        context=_whole(settings.get("n_ctx")) if isinstance(settings, dict) else None,
+        build=str(props.get("build_info") or ""),
+        vision=bool(modalities.get("vision")) if isinstance(modalities, dict) else None,
+    )
+
+
+async def busy_slots(http: httpx.AsyncClient, routes: Routes) -> int | None:
+    """How many requests it works on; None when it does not tell."""
+    if routes.slots is None:
+        return None
+    try:
+        answer = await http.get(routes.slots)
+        slots = answer.json() if answer.status_code == 200 else None
+    except (httpx.HTTPError, ValueError):
+        return None
+    if not isinstance(slots, list):
+        return None
+    return sum(1 for slot in slots if isinstance(slot, dict) and slot.get("is_processing"))
+
+
+async def start_probe(
+    http: httpx.AsyncClient, engine: Engine, spec: WorkerSpec, patience: float
+) -> Probe:
+    """64 greedy tokens: they must be drafted, and enough of the drafts accepted (contract, 6).
+
+    Raises:
+        ProbeFailed: no answer with status 200 within `patience` seconds.
+    """
+    body = {
+        "model": spec.model,
+        "messages": [{"role": "user", "content": _PROBE_PROMPT}],
+        "max_tokens": PROBE_TOKENS,
+        "temperature": 0,
+        "ignore_eos": True,
+        "cache_prompt": False,
+    }
+    try:
+        answer = await http.post("/v1/chat/completions", json=body, timeout=patience)
+        payload = answer.json()
+    except (httpx.HTTPError, ValueError) as error:
+        raise ProbeFailed(f"the start probe got no answer: {type(error).__name__}") from error
+    if answer.status_code != 200 or not isinstance(payload, dict):
+        said = str(payload)[:200]
+        raise ProbeFailed(f"the start probe was answered with {answer.status_code}: {said}")
+    return judge_probe(spec, engine.parse_timings(payload))
+
+
+def judge_probe(spec: WorkerSpec, timings: Timings) -> Probe:
+    """Whether those timings are of a worker that speculates in its mode."""
+    mode = MODES[spec.mode]
+    # A lookup mode has no weights that could misfit, and drafts only where text repeats.
+    if not mode.speculative or mode.by_lookup:
+        return Probe(speculates=True)
+    if not timings.draft_n:
+        reason = f"{timings.predicted_n or 0} greedy tokens and nothing drafted"
+        return Probe(False, f"mode {mode.name} does not speculate: {reason}")
+    rate = timings.acceptance_rate or 0.0
+    if rate < spec.acceptance_floor:
+        accepted = f"{timings.draft_n_accepted or 0} of {timings.draft_n} drafted tokens accepted"
+        floor = f"floor {spec.acceptance_floor:.0%}"
+        return Probe(False, f"mode {mode.name} speculates in vain: {accepted} ({floor})")
+    return Probe(speculates=True)
+
+
+async def _json(http: httpx.AsyncClient, path: str | None) -> dict[str, Any]:
+    if path is None:
+        return {}
+    try:
+        answer = await http.get(path)
+        payload = answer.json() if answer.status_code == 200 else None
+    except (httpx.HTTPError, ValueError):
+        return {}
+    return payload if isinstance(payload, dict) else {}
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

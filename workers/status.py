@@ -1,0 +1,92 @@
+"""One worker's state and record, with a single writer: whoever runs the worker."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from workers.record import WorkerRecord
+from workers.state import WorkerEvent, WorkerState, advance
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from workers.clock import Clock
+    from workers.spec import WorkerSpec
+
+log = structlog.get_logger(__name__)
+
+
+class Status:
+    """The record as it is now; every change is told to `publish`, which must not block."""
+
+    def __init__(
+        self,
+        spec: WorkerSpec,
+        clock: Clock,
+        publish: Callable[[WorkerRecord], None],
+        *,
+        host: str,
+        features: tuple[str, ...],
+    ) -> None:
+        self._clock = clock
+        self._publish = publish
+        self.record = _first_record(spec, clock.wall(), host, features)
+
+    @property
+    def state(self) -> WorkerState:
+        """The state now."""
+        return self.record.state
+
+    def advance(self, *events: WorkerEvent, **changes: Any) -> None:
+        """Move by the table, change fields of the record, and publish once.
+
+        Raises:
+            IllegalTransition: the table has no such move.
+        """
+        before = state = self.state
+        for event in events:
+            state = advance(state, event)
+        self.update(state=state, **changes)
+        log.info(
+            "worker_state",
+            worker=self.record.name,
+            before=before.value,
+            state=state.value,
+            reason=self.record.reason,
+        )
+
+    def update(self, **changes: Any) -> None:
+        """Change fields of the record without a move; nothing is published when nothing changes."""
+        changed = replace(self.record, **changes)
+        if changed != self.record:
+            self.record = replace(changed, heartbeat_at=self._clock.wall())
+            self._publish(self.record)
+
+
+def _first_record(
+    spec: WorkerSpec, now: float, host: str, features: tuple[str, ...]
+) -> WorkerRecord:
+    return WorkerRecord(
+        name=spec.name,
+        model=spec.model,
+        mode=spec.mode,
+        effective_mode=spec.mode,
+        url=spec.url or "",
+        state=WorkerState.STOPPED,
+        slots=spec.slots,
+        context=spec.context,
+        spec_hash=spec.digest(),
+        heartbeat_at=now,
+        aliases=spec.aliases,
+        engine=spec.engine if spec.url is None else "external",
+        host=host,
+        unified_kv=spec.kv == "unified",
+        vision=spec.vision,
+        default_thinking=spec.reasoning == "on",
+        priority=spec.priority,
+        exclusive_group=spec.exclusive_group,
+        features=features,
+    )
