@@ -28,12 +28,12 @@ class KeepAlive:
         group: asyncio.TaskGroup,
         client: Client,
         flight: Flight,
-        every_s: float = KEEP_ALIVE_S,
+        every_s: float | None = None,
     ) -> None:
         self._group = group
         self._client = client
         self._flight = flight
-        self._every_s = every_s
+        self._every_s = KEEP_ALIVE_S if every_s is None else every_s
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 

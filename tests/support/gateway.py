@@ -38,6 +38,7 @@ class RunningGateway:
     registry: MemoryRegistry
     outcomes: list[Outcome]
     client: httpx.AsyncClient
+    server: uvicorn.Server
 
     @property
     def fleet(self):
@@ -82,7 +83,7 @@ async def gateway(*records: WorkerRecord, **settings) -> AsyncIterator[RunningGa
         port = server.servers[0].sockets[0].getsockname()[1]
         url = f"http://127.0.0.1:{port}"
         async with httpx.AsyncClient(base_url=url, timeout=20.0) as client:
-            running = RunningGateway(url, app, registry, outcomes, client)
+            running = RunningGateway(url, app, registry, outcomes, client, server)
             await running.publish(*records)
             yield running
         server.should_exit = True
