@@ -13,23 +13,26 @@ from typing import TYPE_CHECKING, NamedTuple
 from router.core import CostEstimate
 from router.telemetry.knowledge import length_key, text_of
 from router.telemetry.speeds import Arm
-from router.telemetry.stats import occupancy_bucket
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from router.core import WorkerSnapshot
     from router.policy.base import PolicyInput
     from router.telemetry.knowledge import Knowledge
     from router.telemetry.lengths import Length
-    from router.telemetry.speeds import Text
+    from router.telemetry.speeds import Forecasts, Text
 
 _Z90 = 1.6449  # half of a 90 % interval in standard deviations
 _NOISE = 0.2  # spread of ln v between like requests
 
 
 class Part(NamedTuple):
-    """One class the request may belong to, with its probability and expected output tokens."""
+    """One class the request may belong to: its text, that text's number, and its expected tokens
+    weighted by its probability."""
 
     text: Text
+    number: int
     probability: float
     tokens: float
 
@@ -42,6 +45,8 @@ class Prepared:
     parts: tuple[Part, ...]
     length: Length
     tokens: float  # expected output tokens over all parts
+    median: float  # output tokens that half of such answers exceed
+    certain: float  # variance of ln(seconds) that no knowledge of speeds can remove
 
 
 class Price(NamedTuple):
@@ -69,76 +74,88 @@ class CostModel:
             key, what.expected_output_tokens, what.output_tokens_interval
         )
         tokens = max(1.0, length.expected(request.max_tokens))
-        return Prepared(request, self._mixture(request, top, tokens), length, tokens)
+        median = math.exp(length.mu)
+        certain = _NOISE * _NOISE + length.sigma * length.sigma
+        parts = self._mixture(what.probabilities, top, tokens)
+        return Prepared(request, parts, length, tokens, median, certain)
 
-    def _mixture(self, request: PolicyInput, top: Text, tokens: float) -> tuple[Part, ...]:
+    def _mixture(self, shares: Mapping[str, float], top: Text, tokens: float) -> tuple[Part, ...]:
         """The classes worth considering: an unsure classifier widens the mixture."""
-        shares = request.classification.probabilities
-        likely = [
-            (name, share)
-            for name, share in shares.items()
-            if share >= self._min_probability or name == top.workload_class
-        ]
+        number = self._known.speeds.number
+        name = top.workload_class
+        likely = [n for n, share in shares.items() if share >= self._min_probability or n == name]
         if len(likely) <= 1:
-            return (Part(top, 1.0, tokens),)
-        total = sum(share for _, share in likely) or 1.0
-        return tuple(
-            Part(
-                top if name == top.workload_class else top._replace(workload_class=name, kind=""),
-                share / total,
-                tokens,
-            )
-            for name, share in likely
-        )
+            return (Part(top, number(top), 1.0, tokens),)
+        total = sum(shares[n] for n in likely) or 1.0
+        parts = []
+        for n in likely:
+            text = top if n == name else top._replace(workload_class=n, kind="")
+            share = shares[n] / total
+            parts.append(Part(text, number(text), share, share * tokens))
+        return tuple(parts)
 
-    def price(self, prepared: Prepared, worker: WorkerSnapshot) -> Price:
-        """The estimate of one worker."""
+    def shortlist(
+        self, prepared: Prepared, workers: Sequence[WorkerSnapshot], keep: int
+    ) -> list[WorkerSnapshot]:
+        """The `keep` cheapest by the likeliest class alone: a big fleet is not priced in full."""
+        speeds, request, part = self._known.speeds, prepared.request, prepared.parts[0]
+        version, tokens, model = speeds.version, prepared.tokens, request.model
+        text, number = part.text, part.number
+        ranked = []
+        for index, worker in enumerate(workers):
+            record, load = worker.record, worker.in_flight
+            arm = Arm(model, record.spec_hash, record.effective_mode)
+            pace = speeds.forecasts(arm, version).get(text, number, load.bit_length())[0]
+            rounds = 1 + max(0, load + 1 - worker.slots)
+            ranked.append((tokens * pace * rounds, index))
+        ranked.sort()
+        return [workers[index] for _, index in ranked[:keep]]
+
+    def price(self, prepared: Prepared, workers: Sequence[WorkerSnapshot]) -> list[Price]:
+        """The estimate of each worker, in the same order."""
+        version = self._known.speeds.version
+        return [self._price(prepared, worker, version) for worker in workers]
+
+    def _price(self, prepared: Prepared, worker: WorkerSnapshot, version: int) -> Price:
         request, record = prepared.request, worker.record
         arm = Arm(request.model, record.spec_hash, record.effective_mode)
+        forecasts = self._known.speeds.forecasts(arm, version)
         load = worker.occupancy
-        busy = min(load + 1, max(1, record.slots))
-        decode, relative, variance, weight = self._decode(arm, prepared, occupancy_bucket(busy))
-        fresh = request.prompt_tokens - request.cached_tokens.get(record.name, 0.0)
-        prefill = self._known.prompts.seconds(record.spec_hash, fresh)
-        speed = prepared.tokens / decode
-        queue = _queue(worker, speed, prepared.tokens) if worker.in_flight >= worker.slots else 0.0
-        others = 0.0
-        if worker.remaining_tokens and queue <= 0.0:
-            others = self._externality(arm, prepared, worker, load)
-        low, high = _interval(prepared, decode, variance)
-        fixed = queue + prefill
-        estimate = CostEstimate(
-            queue, 0.0, prefill, decode, 0.0, others, (fixed + low, fixed + high), speed, weight
-        )
-        return Price(worker, estimate, fixed + decode + others, decode * relative)
-
-    def _decode(
-        self, arm: Arm, prepared: Prepared, bucket: int
-    ) -> tuple[float, float, float, float]:
-        """Seconds of decoding, its relative sd against other workers, variance, observations."""
-        seconds = contrast = variance = weight = 0.0
+        bucket = min(load, record.slots - 1).bit_length() if record.slots > 0 else 0
+        decode = contrast = variance = weight = 0.0
         for part in prepared.parts:
-            speed = self._known.speeds.predict(arm, part.text, bucket)
-            share = part.probability * part.tokens * math.exp(-speed.ln_v)
-            seconds += share
-            contrast += share * speed.contrast
-            variance += share * speed.variance
-            weight += part.probability * speed.weight
-        return seconds, math.sqrt(contrast / seconds), variance / seconds, weight
+            pace, differs, unsure, samples = forecasts.get(part.text, part.number, bucket)
+            seconds = part.tokens * pace
+            decode += seconds
+            contrast += seconds * differs
+            variance += seconds * unsure
+            weight += part.probability * samples
+        fixed = others = 0.0
+        speed = prepared.tokens / decode
+        if worker.in_flight >= worker.slots:
+            fixed = _queue(worker, speed, prepared.tokens)
+        elif worker.remaining_tokens:
+            others = _externality(forecasts, prepared.parts[0], worker, load)
+        queue = fixed
+        fresh = request.prompt_tokens - request.cached_tokens.get(record.name, 0.0)
+        prefill = self._known.prompts.seconds(record.spec_hash, fresh) if fresh > 0.0 else 0.0
+        fixed += prefill
+        interval = _interval(prepared, fixed, decode / prepared.tokens, variance / decode)
+        estimate = CostEstimate(queue, 0.0, prefill, decode, 0.0, others, interval, speed, weight)
+        spread = math.sqrt(contrast * decode)  # decode x relative sd
+        return Price(worker, estimate, fixed + decode + others, spread)
 
-    def _externality(
-        self, arm: Arm, prepared: Prepared, worker: WorkerSnapshot, load: int
-    ) -> float:
-        """Seconds that the requests in flight lose together when one more joins their batch."""
-        before, after = occupancy_bucket(load), occupancy_bucket(load + 1)
-        if before == after:
-            before = occupancy_bucket(max(1, load // 2))
-        text = prepared.parts[0].text
-        now = math.exp(-self._known.speeds.predict(arm, text, before).ln_v)
-        then = math.exp(-self._known.speeds.predict(arm, text, after).ln_v)
-        # A bucket spans several loads: charge one request's share of the step between two buckets.
-        steps = max(1, load + 1 - max(1, load // 2)) if load > 1 else 1
-        return max(0.0, then - now) / steps * sum(worker.remaining_tokens)
+
+def _externality(forecasts: Forecasts, part: Part, worker: WorkerSnapshot, load: int) -> float:
+    """Seconds that the requests in flight lose together when one more joins their batch."""
+    after = load.bit_length()
+    before = max(0, load - 1).bit_length()
+    steps = 1
+    if before == after:  # a bucket spans several loads: charge one request's share of the step
+        before, steps = after - 1, 1 << (after - 1)
+    text, number = part.text, part.number
+    now, then = forecasts.get(text, number, before)[0], forecasts.get(text, number, after)[0]
+    return max(0.0, then - now) / steps * sum(worker.remaining_tokens)
 
 
 def _queue(worker: WorkerSnapshot, speed: float, tokens: float) -> float:
@@ -151,15 +168,16 @@ def _queue(worker: WorkerSnapshot, speed: float, tokens: float) -> float:
     return rounds * tokens / speed
 
 
-def _interval(prepared: Prepared, decode: float, variance: float) -> tuple[float, float]:
-    """90 % interval of the decode seconds: unsure speed, and an unsure length up to the cap."""
-    spread = _Z90 * math.sqrt(variance + _NOISE * _NOISE + prepared.length.sigma**2)
-    per_token = decode / prepared.tokens
-    median = per_token * math.exp(prepared.length.mu)
-    low, high = median * math.exp(-spread), median * math.exp(spread)
+def _interval(
+    prepared: Prepared, fixed: float, pace: float, variance: float
+) -> tuple[float, float]:
+    """90 % interval of the request's own seconds: unsure speed, unsure length up to the cap."""
+    reach = math.exp(_Z90 * math.sqrt(variance + prepared.certain))
+    median = pace * prepared.median
+    low, high = median / reach, median * reach
     cap = prepared.request.max_tokens
     if cap:
-        reach = math.exp(_Z90 * math.sqrt(variance + _NOISE * _NOISE))
-        high = min(high, cap * per_token * reach)
-        low = min(low, cap * per_token / reach)
-    return low, high
+        sure = math.exp(_Z90 * math.sqrt(variance + _NOISE * _NOISE))
+        high = min(high, cap * pace * sure)
+        low = min(low, cap * pace / sure)
+    return fixed + low, fixed + high

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 AUTO: Final = "auto"
 
+_SERVING: Final = tuple(state for state in WorkerState if state.serves)
 _LOADING: Final = (WorkerState.STARTING, WorkerState.LOADING)
 _RETRY_S: Final = 5.0
 _SURELY_TOO_LONG: Final = 1.5  # a prompt estimate may be off by so much; beyond, no worker is asked
@@ -44,11 +45,12 @@ def eligible(request: PolicyInput) -> Fit:
     fits: list[WorkerSnapshot] = []
     short: list[WorkerSnapshot] = []
     excluded: list[Candidate] = []
+    need = request.prompt_tokens + (request.max_tokens or 0)
     for worker in request.view.workers:
         why = _unable(request, worker)
         if why is not None:
             excluded.append(_excluded(worker, why))
-        elif _too_long(request, worker):
+        elif need > worker.record.context:
             short.append(worker)
         else:
             fits.append(worker)
@@ -77,13 +79,13 @@ def _check_wishes(request: PolicyInput) -> None:
 
 def _unable(request: PolicyInput, worker: WorkerSnapshot) -> str | None:
     """Why this worker cannot serve this request whatever its size, or None."""
-    record = worker.record
-    if request.wishes.worker is not None and record.name != request.wishes.worker:
-        return f"the request is pinned to {request.wishes.worker}"
-    mode = wished_mode(request)
-    if mode is not None and record.effective_mode != mode:
+    record, wishes = worker.record, request.wishes
+    if wishes.worker is not None and record.name != wishes.worker:
+        return f"the request is pinned to {wishes.worker}"
+    mode = wishes.mode
+    if mode is not None and mode != AUTO and record.effective_mode != mode:
         return f"runs {record.effective_mode}, the request requires {mode}"
-    if not record.state.serves:
+    if record.state not in _SERVING:
         return f"{record.state.value}: {record.reason}" if record.reason else record.state.value
     if not worker.available:
         return worker.unavailable_reason or "unavailable"
@@ -91,7 +93,10 @@ def _unable(request: PolicyInput, worker: WorkerSnapshot) -> str | None:
         return "tried already and failed"
     if worker.slots <= 0:
         return "no slots leased to this gateway"
-    return _missing_feature(request, worker)
+    wants = request.features
+    if wants.has_images or wants.has_tools or wants.has_grammar:
+        return _missing_feature(request, worker)
+    return None
 
 
 def _missing_feature(request: PolicyInput, worker: WorkerSnapshot) -> str | None:
@@ -103,10 +108,6 @@ def _missing_feature(request: PolicyInput, worker: WorkerSnapshot) -> str | None
     if wants.has_grammar and not {"grammar", "json_schema"} & set(record.features):
         return "does not support grammars or schemas"
     return None
-
-
-def _too_long(request: PolicyInput, worker: WorkerSnapshot) -> bool:
-    return request.prompt_tokens + (request.max_tokens or 0) > worker.record.context
 
 
 def _length_reason(request: PolicyInput, worker: WorkerSnapshot) -> str:

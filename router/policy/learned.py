@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from router.policy.hysteresis import Hysteresis
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from router.core import Outcome
+    from router.core import Outcome, WorkerSnapshot
     from router.policy.base import PolicyInput
     from router.policy.cost import Prepared, Price
     from router.policy.filters import Fit
@@ -37,12 +38,16 @@ class LearnedPolicy:
         self._cost = CostModel(knowledge, settings.min_class_probability)
         self._hysteresis = Hysteresis(settings.switch_margin, settings.tie_margin)
         self._plain: dict[str, deque[float]] = {}  # when each model's last AR answers ended
+        self._answers: dict[str, list[int]] = {}  # answers of each model: all, and AR's
 
     def choose(self, request: PolicyInput) -> RoutingDecision:
         """See `Policy.choose`."""
         fit = eligible(request)
         prepared = self._cost.prepare(request)
-        prices = [self._cost.price(prepared, worker) for worker in fit.workers]
+        workers: Sequence[WorkerSnapshot] = fit.workers
+        if len(workers) > self._set.priced_workers:
+            workers = self._shortlist(prepared, workers)
+        prices = self._cost.price(prepared, workers)
         index, reason, propensity = self._select(request, prices)
         self._book(prices, index, reason)
         return _decision(self.name, prepared, fit, prices, (index, reason, propensity))
@@ -50,9 +55,24 @@ class LearnedPolicy:
     def observe(self, outcome: Outcome) -> None:
         """See `Policy.observe`."""
         self.knowledge.observe(outcome)
-        if outcome.mode == "ar" and outcome.timings.predicted_n:
+        if not outcome.timings.predicted_n:
+            return
+        counts = self._answers.setdefault(outcome.model, [0, 0])
+        counts[0] += 1
+        counts[1] += outcome.mode == "ar"
+        if outcome.mode == "ar":
             recent = self._plain.setdefault(outcome.model, deque(maxlen=self._set.baseline_answers))
             recent.append(outcome.wall_time)
+
+    def _shortlist(
+        self, prepared: Prepared, workers: Sequence[WorkerSnapshot]
+    ) -> Sequence[WorkerSnapshot]:
+        """The cheapest at first sight, and those that hold something of the conversation."""
+        request = prepared.request
+        kept = self._cost.shortlist(prepared, workers, self._set.priced_workers)
+        names = {worker.record.name for worker in kept}
+        held = {*request.cached_tokens, request.home} - names
+        return [*kept, *(w for w in workers if w.record.name in held)] if held else kept
 
     def _select(self, request: PolicyInput, prices: Sequence[Price]) -> tuple[int, Reason, float]:
         if len(prices) == 1:
@@ -98,6 +118,9 @@ class LearnedPolicy:
         full = recent is not None and len(recent) == recent.maxlen
         if full and recent is not None and request.wall - recent[0] < _RECENT_S:
             return 0.0, -1
+        answers, plain_answers = self._answers.get(request.model, (0, 0))
+        if plain_answers > self._set.baseline_share * answers:
+            return 0.0, -1  # a floor, not a tax: exploring or load brought enough of them
         plain = [
             i
             for i, price in enumerate(prices)
@@ -130,6 +153,19 @@ def _only(request: PolicyInput) -> Reason:
     return Reason.MODE_REQUESTED if wished_mode(request) else Reason.ONLY_CANDIDATE
 
 
+def _unpriced(fit: Fit, prices: Sequence[Price]) -> list[Candidate]:
+    if len(prices) == len(fit.workers):
+        return []
+    names = {price.worker.record.name for price in prices}
+    rest = (w.record for w in fit.workers if w.record.name not in names)
+    return [_passed_over(record.name, record.effective_mode) for record in rest]
+
+
+@lru_cache(maxsize=1024)
+def _passed_over(worker: str, mode: str) -> Candidate:
+    return Candidate(worker, mode, excluded_because="not among the cheapest at first sight")
+
+
 def _decision(
     policy: str,
     prepared: Prepared,
@@ -144,7 +180,7 @@ def _decision(
         worker=record.name,
         mode=record.effective_mode,
         reason=reason,
-        candidates=(*rows, *fit.excluded),
+        candidates=(*rows, *_unpriced(fit, prices), *fit.excluded),
         policy=policy,
         propensity=propensity,
         explored=reason in (Reason.EXPLORATION, Reason.BASELINE),

@@ -30,6 +30,7 @@ class PolicySettings:
     switch_margin: float = 0.15
     tie_margin: float = 0.02
     min_class_probability: float = 0.15
+    priced_workers: int = 16  # of a bigger fleet only so many are priced in full
     static_worker: str = ""  # of the static policy
     observe_only_policy: str = "learned"  # whom the observe-only policy asks
     observe_only_control: str = "least_loaded"  # and by whom it serves

@@ -1,8 +1,8 @@
 """A policy against an oracle and the best single arm on measured profiles.
 
-Setting: each request draws its cell uniformly; the policy sees the cell's name as the class and its
-concurrency as occupancy; ln v gets Gaussian noise per request; tokens are log-normal. Policy, oracle
-and single arms answer the same requests with the same noise.
+Setting: each request draws its cell uniformly; the policy sees the cell's name as the class and
+its concurrency as occupancy; ln v gets Gaussian noise per request; tokens are log-normal. Policy,
+oracle and single arms answer the same requests with the same noise.
 """
 
 from __future__ import annotations

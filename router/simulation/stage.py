@@ -1,4 +1,4 @@
-"""Puts one measured profile before a policy: requests as it sees them, outcomes as it learns them."""
+"""Puts one measured profile before a policy: requests as it sees them, then their outcomes."""
 
 from __future__ import annotations
 

@@ -28,6 +28,8 @@ class PromptModel:
     def __init__(self) -> None:
         self.ratios = EffectTable(Shape(noise_sd=0.15))
         self.speeds = EffectTable(Shape(noise_sd=0.3))
+        self._paces: dict[tuple[str, int], float] = {}  # seconds per token, until learned anew
+        self._version = -1
 
     def tokens(self, model: str, language: str, chars: int) -> float:
         """Prompt tokens to expect from so many characters."""
@@ -38,8 +40,15 @@ class PromptModel:
         """Seconds to evaluate so many uncached prompt tokens on that worker."""
         if tokens <= 0.0:
             return 0.0
-        cell = self.speed_cell(worker_key, context_bucket(tokens))
-        return tokens * math.exp(-self.speeds.estimate(cell).mean)
+        if self._version != self.speeds.version:
+            self._paces.clear()
+            self._version = self.speeds.version
+        key = (worker_key, context_bucket(tokens))
+        pace = self._paces.get(key)
+        if pace is None:
+            pace = math.exp(-self.speeds.estimate(self.speed_cell(*key)).mean)
+            self._paces[key] = pace
+        return tokens * pace
 
     def observe_tokens(self, model: str, language: str, chars: int, tokens: int) -> None:
         """Learn the ratio from one prompt."""

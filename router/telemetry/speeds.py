@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 MIN_TOKENS: Final = 16
 """Answers shorter than this say nothing about speed."""
 
+_MAX_TEXTS: Final = 4096  # distinct texts remembered by number before all is forgotten
+
 _HALF_WEIGHT_TOKENS: Final = 32.0  # an answer this long weighs half of a very long one
 
 
@@ -76,6 +78,28 @@ class Spread:
     plain: float = 0.08  # AR between classes: nearly constant
 
 
+class Forecasts:
+    """Predictions for one arm by (text number, occupancy bucket), as the cost model wants them."""
+
+    __slots__ = ("_arm", "_made", "_model", "version")
+
+    def __init__(self, model: SpeedModel, arm: Arm, version: int) -> None:
+        self._model = model
+        self._arm = arm
+        self.version = version
+        self._made: dict[tuple[int, int], tuple[float, float, float, float]] = {}
+
+    def get(self, text: Text, number: int, bucket: int) -> tuple[float, float, float, float]:
+        """Seconds per token, variance of ln v against other arms, its whole variance, samples."""
+        found = self._made.get((number, bucket))
+        if found is None:
+            speed = self._model.predict(self._arm, text, bucket)
+            pace = math.exp(-speed.ln_v)
+            found = (pace, speed.contrast, speed.variance, speed.weight)
+            self._made[number, bucket] = found
+        return found
+
+
 class SpeedModel:
     """Predicts and learns ln v for (arm, text, occupancy bucket)."""
 
@@ -86,6 +110,31 @@ class SpeedModel:
             name: EffectTable(base) for name in ("v", "l", "c", "r")
         }
         self._factored: set[str] = set()  # models whose drafters report their drafts
+        self._numbers: dict[Text, int] = {}
+        self._forecasts: dict[Arm, Forecasts] = {}
+
+    @property
+    def version(self) -> int:
+        """Changes with everything learned."""
+        tables = self.tables
+        return tables["v"].version + tables["l"].version + tables["c"].version + tables["r"].version
+
+    def number(self, text: Text) -> int:
+        """A small number that stands for a text in `Forecasts.get`."""
+        found = self._numbers.get(text)
+        if found is None:
+            if len(self._numbers) >= _MAX_TEXTS:
+                self._numbers.clear()
+                self._forecasts.clear()
+            found = self._numbers[text] = len(self._numbers)
+        return found
+
+    def forecasts(self, arm: Arm, version: int) -> Forecasts:
+        """What is predicted of one arm, remembered until `version` (of this model) changes."""
+        found = self._forecasts.get(arm)
+        if found is None or found.version != version:
+            found = self._forecasts[arm] = Forecasts(self, arm, version)
+        return found
 
     def predict(self, arm: Arm, text: Text, occupancy: int) -> Speed:
         """The speed to expect; `occupancy` is a bucket."""
@@ -100,7 +149,7 @@ class SpeedModel:
             return False
         weight = (n - 1) / (n - 1 + _HALF_WEIGHT_TOKENS)
         changed = self.learn(arm, text, occupancy, math.log(v), weight)
-        if arm.drafts and timings.draft_n_accepted is None:
+        if timings.draft_n_accepted is None and (arm.drafts or arm.model not in self._factored):
             return changed
         return self._learn_factors(arm, text, occupancy, timings, weight) or changed
 

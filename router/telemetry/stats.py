@@ -9,6 +9,7 @@ number of gateways can merge theirs (see `router.telemetry.store`). Pure: no clo
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -25,7 +26,7 @@ CONTEXT_EDGES: Final = (2048, 8192, 32768)
 
 def context_bucket(tokens: float) -> int:
     """0 for short prompts up to 3 for more than 32K tokens."""
-    return sum(tokens > edge for edge in CONTEXT_EDGES)
+    return bisect_left(CONTEXT_EDGES, tokens)
 
 
 def occupancy_bucket(requests: int) -> int:
@@ -117,15 +118,17 @@ class Cell:
 
     __slots__ = (
         "below",
+        "crossed",
         "cusum_down",
         "cusum_up",
         "fitted",
         "key",
         "moments",
         "name",
+        "nested",
         "nodes",
         "offset",
-        "roles",
+        "shared",
         "shares",
     )
 
@@ -136,7 +139,12 @@ class Cell:
         self.name = ""  # the key as text, made when first stored
         self.offset = offset
         self.nodes = nodes
-        self.roles = tuple(level.role for level in levels)
+        rows = [
+            (node, i, level.role) for i, (node, level) in enumerate(zip(nodes, levels, strict=True))
+        ]
+        self.nested = tuple((node, i) for node, i, role in rows if role is Role.NESTED)
+        self.crossed = tuple((node, i) for node, i, role in rows if role is Role.CROSSED)
+        self.shared = tuple(node for node, _, role in rows if role is Role.SHARED)
         self.below = _below(levels)
         self.moments = Moments()
         self.fitted = offset
@@ -219,19 +227,21 @@ class EffectTable:
 
     def estimate(self, cell: Cell) -> Estimate:
         """The predicted y of a cell and how sure that is."""
-        mean, shared, own = cell.offset, 0.0, 0.0
-        for node, role, lent in zip(cell.nodes, cell.roles, cell.shares, strict=True):
+        mean, own, shares = cell.offset, 0.0, cell.shares
+        for node, i in cell.nested:
             mean += node.effect
-            known = node.precision - lent
-            if role is Role.NESTED:
-                own += node.var
-                own /= 1.0 + own * known
-            elif role is Role.CROSSED:
-                own += node.var / (1.0 + node.var * known)
-            else:
-                shared += node.var / (1.0 + node.var * node.precision)
-        own /= 1.0 + own * cell.moments.w / self._noise_var
-        return Estimate(mean, own, own + shared, cell.moments.w)
+            own += node.var
+            own /= 1.0 + own * (node.precision - shares[i])
+        for node, i in cell.crossed:
+            mean += node.effect
+            own += node.var / (1.0 + node.var * (node.precision - shares[i]))
+        weight = cell.moments.w
+        own /= 1.0 + own * weight / self._noise_var
+        variance = own
+        for node in cell.shared:
+            mean += node.effect
+            variance += node.var / (1.0 + node.var * node.precision)
+        return Estimate(mean, own, variance, weight)
 
     def put(self, cell: Cell, moments: Moments) -> None:
         """Replace a cell's moments (after a merge); call `sweep` when all are in."""
