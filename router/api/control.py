@@ -56,7 +56,7 @@ class PolicySwitch:
         name = wanted.get("policy", self.name)
         if name != self.name and name not in POLICIES:
             raise BadRequest(f"there are the policies {', '.join(POLICIES)}", param="policy")
-        settings = replace(self._settings, **_checked(wanted.get("settings") or {}))
+        settings = replace(self._settings, **_checked(wanted.get("settings", {})))
         self._current = build_policy(name, settings, self._knowledge)
         self.name, self._settings = name, settings
 

@@ -6,11 +6,12 @@ Nothing of the web framework is on this path: it costs more than everything else
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from router.api.schema import parse
 from router.core import Endpoint, GatewayError, MethodNotAllowed, Outcome, Status
+from router.core.tracing import passed_on
 from router.relay import Client, ClientGone
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from router.access import Authenticator, RateLimiter
     from router.core import InferenceRequest
+    from router.core.tracing import Trace
     from router.dispatch import Dispatcher
     from router.fleet import Fleet
     from router.relay.client import Receive, Scope, Send
@@ -41,6 +43,7 @@ class Edge:
     max_body_bytes: int
     max_grammar_bytes: int
     record: Callable[[Outcome], None]  # of what is refused before it is dispatched
+    trace: Callable[[dict[bytes, bytes]], Trace | None] = passed_on
 
     def endpoint(self, endpoint: Endpoint) -> ASGIApp:
         """The ASGI callable of one generating endpoint."""
@@ -76,7 +79,7 @@ class Edge:
         self.rates.acquire(principal.key_id)
         body = await client.read_body(self.max_body_bytes)
         client.received_at = self.clock.monotonic()
-        return parse(
+        request = parse(
             endpoint,
             body,
             client,
@@ -84,6 +87,8 @@ class Edge:
             self.fleet,
             max_grammar_bytes=self.max_grammar_bytes,
         )
+        trace = self.trace(client.headers)
+        return request if trace is None else replace(request, trace=trace)
 
     def _refused(self, endpoint: Endpoint, client: Client, error: GatewayError) -> Outcome:
         """The Outcome of a request that was not let in; its own claims are not repeated."""
