@@ -19,6 +19,7 @@ from router.api.edge import ENDPOINTS, Edge
 from router.api.passthrough import Passthrough
 from router.api.raw import raw_endpoints
 from router.api.services import Services
+from router.core.tracing import Tracer, passed_on
 from router.dispatch import Dispatcher
 from router.fleet import Fleet, PrefixIndex
 from router.fleet.lingering import Lingering
@@ -33,6 +34,7 @@ from router.telemetry.metrics import Gauges, Metrics, WorkerGauge
 from router.telemetry.recorder import Recorder
 from router.telemetry.sharing import StatsSync
 from router.telemetry.store import MemoryStatsStore, open_store
+from router.telemetry.tracing import Tracing
 from router.upstream.http11 import HTTP11Upstream
 from workers.clock import SystemClock
 from workers.keys import worker_api_key
@@ -79,6 +81,7 @@ class _Learned:
     metrics: Metrics
     feed: Feed
     recorder: Recorder
+    on_close: tuple[Callable[[], Coroutine[Any, Any, None]], ...]
 
 
 def build(
@@ -139,7 +142,7 @@ def build(
         exchanges=exchanges,
         recorder=learned.recorder,
         background=(watch.run, learned.recorder.run, learned.sync.run, lingering.run),
-        on_close=(upstream.aclose, registry.aclose, learned.store.aclose),
+        on_close=(upstream.aclose, registry.aclose, *learned.on_close),
     )
 
 
@@ -160,8 +163,15 @@ def _learned(
         sinks.append(DecisionLog(settings.state_dir / "decisions.jsonl").record)
     if log_writer is not None:
         sinks.append(RequestLog(log_writer, settings.log_format).observe)
+    on_close = [store.aclose]
+    if settings.otlp_endpoint is not None:
+        tracing = Tracing(settings.otlp_endpoint, version=__version__)
+        sinks.append(tracing.record)
+        on_close.append(tracing.aclose)
     recorder = Recorder(sinks)
-    return _Learned(knowledge, policy, remembrance, sync, store, metrics, feed, recorder)
+    return _Learned(
+        knowledge, policy, remembrance, sync, store, metrics, feed, recorder, tuple(on_close)
+    )
 
 
 def _edge(
@@ -180,6 +190,7 @@ def _edge(
         max_body_bytes=settings.max_body_bytes,
         max_grammar_bytes=settings.max_grammar_bytes,
         record=recorder.record,
+        trace=Tracer(secrets.randbits) if settings.otlp_endpoint else passed_on,
     )
 
 

@@ -44,6 +44,7 @@ class Settings:
     policy_settings: PolicySettings = field(default_factory=PolicySettings)
     external_keys: tuple[tuple[str, str], ...] = ()  # (worker, API key) of servers not ours
     decision_log: bool = True
+    otlp_endpoint: str | None = None
     dashboard_url: str | None = None
     log_format: str = "console"
     log_level: str = "info"
@@ -92,6 +93,7 @@ def from_config(
         policy=config.routing.policy,
         policy_settings=_policy_settings(config),
         decision_log=telemetry.decision_log,
+        otlp_endpoint=telemetry.otlp_endpoint,
         dashboard_url=_dashboard_url(config),
         log_format=telemetry.log_format,
         log_level=telemetry.log_level,

@@ -11,6 +11,7 @@ from workers.timings import Timings
 if TYPE_CHECKING:
     from classifier import Classification
     from router.core.decision import RoutingDecision
+    from router.core.tracing import Trace
 
 
 class Status(StrEnum):
@@ -60,4 +61,5 @@ class Outcome:
     finish_reason: str = ""
     retried: bool = False
     error_code: str = ""
+    trace: Trace | None = None
     answer_sample: bytes = b""  # bounded copy of the relayed bytes for the produced label

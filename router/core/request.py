@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from router.core.tracing import Trace
 
 
 class Endpoint(StrEnum):
@@ -64,6 +67,7 @@ class InferenceRequest:
     wishes: Wishes = field(default_factory=Wishes)
     conversation: str = ""  # stable over the turns of one conversation; "" when unknown
     deadline: float | None = None
+    trace: Trace | None = None
 
     @property
     def wants_usage_chunk(self) -> bool:

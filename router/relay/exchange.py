@@ -161,12 +161,13 @@ class Exchanges:
 
     def _request(self, flight: Flight, record: WorkerRecord, body: bytes) -> UpstreamRequest:
         patience = self._budgets.until_first_byte(flight.reading.prompt_tokens)
+        trace, headers = flight.request.trace, self.headers(record)
         return UpstreamRequest(
             base_url=record.url,
             method="POST",
             path=flight.request.endpoint.value,
             body=body,
-            headers=self.headers(record),
+            headers=headers if trace is None else headers + trace.upstream,
             connect_timeout=self._budgets.connect,
             first_byte_timeout=patience,
             # Headers may come before the prompt is digested, so the first chunk has that time too.

@@ -194,6 +194,7 @@ class Flight:
             finish_reason=account.finish_reason,
             retried=self.retried,
             error_code=self.error_code,
+            trace=request.trace,
             answer_sample=account.sample,
         )
 
