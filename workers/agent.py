@@ -82,6 +82,7 @@ class Agent:
         self._clock = clock
         self._changed: dict[str, WorkerRecord] = {}
         self._wake = asyncio.Event()
+        self._over = False  # a cancellation alone can be lost in a Redis client that reconnects
         self._seen: set[str] = set()  # nonces of orders that were obeyed
         host = Host(
             name=options.host,
@@ -111,6 +112,7 @@ class Agent:
             async with asyncio.TaskGroup() as running:
                 for name, worker in self._workers.items():
                     running.create_task(worker.run(start=name in resident))
+            self._over = True
             for helper in helpers:
                 helper.cancel()
         await self._say_goodbye()
@@ -127,7 +129,7 @@ class Agent:
 
     async def _keep_publishing(self) -> None:
         """Changes at once, everything else once per heartbeat."""
-        while True:
+        while not self._over:
             try:
                 await self._publish_changes()
                 async with asyncio.timeout(self._options.heartbeat):
@@ -155,7 +157,7 @@ class Agent:
             log.warning("registry_unavailable", reason=str(error))
 
     async def _keep_obeying(self, tasks: asyncio.TaskGroup) -> None:
-        while True:
+        while not self._over:
             try:
                 async with aclosing(self._registry.commands()) as commands:
                     async for command in commands:

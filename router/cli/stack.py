@@ -52,6 +52,7 @@ class StackOptions:
     host: str
     port: int
     workers: tuple[str, ...]
+    model: str = ""  # for the example that is shown
     redis_url: str | None = None
     admin_token: str | None = None
     cluster_secret: str | None = None

@@ -69,6 +69,7 @@ def _options(path: Path, host: str | None, port: int | None, state_dir: Path) ->
         host=host or config.server.host,
         port=port or config.server.port,
         workers=tuple(spec.name for spec in config.worker_specs()),
+        model=config.models[0].name if config.models else "",
         redis_url=None if config.redis.url == "embedded" else config.redis.url,
         admin_token=_secret(config, "admin_token"),
         cluster_secret=_secret(config, "cluster_secret"),
@@ -115,7 +116,8 @@ def _announce(stack: Stack) -> None:
     """The URL for scripts on one line of stdout, and what a person wants next."""
     url, options = stack.url, stack.options
     click.echo(f"ready {url}")
-    body = '{"messages": [{"role": "user", "content": "Count from 1 to 20."}]}'
+    messages = '[{"role": "user", "content": "Count from 1 to 20."}]'
+    body = f'{{"model": "{options.model}", "messages": {messages}}}'
     click.echo(f"\n  curl {url}/v1/chat/completions -H 'content-type: application/json' \\")
     click.echo(f"    -d '{body}'\n")
     click.echo(f"  config       {options.config}")
