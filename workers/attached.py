@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from workers import health
 from workers.engines import engine_of
-from workers.keys import worker_api_key
 from workers.registry.base import Verb
 from workers.state import WorkerEvent, WorkerState
 from workers.status import Status
@@ -51,8 +50,7 @@ class Attached:
     async def run(self, *, start: bool) -> None:
         """Look every two seconds until `stop`."""
         self._held = not start
-        key = worker_api_key(self._host.cluster_secret, self._spec.name)
-        async with health.client(self._spec.url or "", key) as http:
+        async with health.client(self._spec.url or "", self._spec.api_key) as http:
             self.status.advance(WorkerEvent.SPAWN)
             while True:
                 self._note(await health.look(http, self._engine.routes))

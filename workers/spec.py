@@ -17,7 +17,10 @@ ReasoningDefault = Literal["on", "off", "auto"]
 Dialect = Literal["auto", "stock", "patched"]
 
 # What may change without a change of speed or output.
-_COSMETIC = ("name", "aliases", "host", "port", "load_timeout", "acceptance_floor", "priority")
+_COSMETIC = (
+    *("name", "aliases", "api_key", "host", "port"),
+    *("load_timeout", "acceptance_floor", "priority"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,7 @@ class WorkerSpec:
     engine: EngineName = "llama-server"
     binary: Path | None = None
     url: str | None = None
+    api_key: str | None = field(default=None, repr=False)  # of an attached server
     host: str = "127.0.0.1"
     port: int | None = None  # None: a free one is chosen at start
     context: int = 4096

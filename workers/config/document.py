@@ -34,7 +34,7 @@ _SAME = (
     *("name", "model", "mode", "engine", "url", "host", "port", "context", "slots", "kv"),
     *("threads", "dialect", "reasoning", "n_max", "n_min", "p_min", "margin", "gap"),
     *("draft_context", "exclusive_group", "vision", "priority", "load_timeout"),
-    *("acceptance_floor", "args"),
+    *("acceptance_floor", "args", "api_key"),
 )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -24,22 +23,12 @@ _NOT_HERE = "remove it, or choose a mode that has it: "
 def broken_rules(config: Config) -> tuple[Finding, ...]:
     """Every broken rule, in the order of the file's sections."""
     return (
-        *_server_rules(config),
         *_key_rules(config),
         *_model_rules(config),
         *_worker_list_rules(config),
         *(f for i, worker in enumerate(config.workers) for f in _worker_rules(config, i, worker)),
         *_port_rules(config),
     )
-
-
-def _server_rules(config: Config) -> Iterator[Finding]:
-    if not _loopback(config.server.host) and not config.auth.keys:
-        yield Finding(
-            ("server", "host"),
-            f"{config.server.host} is open to the network, and no API key is needed",
-            "add `auth.keys`, or use host 127.0.0.1",
-        )
 
 
 def _key_rules(config: Config) -> Iterator[Finding]:
@@ -136,6 +125,8 @@ def _engine_rules(worker: WorkerSection) -> Iterator[tuple[str, str, str]]:
             if key in worker.model_fields_set:
                 message = f"`{key}` has no effect on a server that is attached by `url`"
                 yield key, message, f"remove `{key}`, or remove `url` to have it started"
+    elif worker.api_key is not None:
+        yield "api_key", "a worker that we start has a key of its own", "remove `api_key`"
     elif worker.engine != mode.engine:
         yield "mode", f"engine {worker.engine} has no mode {worker.mode}", f"use {mode.engine}"
 
@@ -176,12 +167,3 @@ def _listeners(config: Config) -> Iterable[tuple[tuple[Any, ...], str, str, int]
 
 def _one_name(host: str) -> str:
     return "127.0.0.1" if host == "localhost" else host
-
-
-def _loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

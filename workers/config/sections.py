@@ -189,6 +189,7 @@ class WorkerSection(Section):
     engine: Literal["llama-server", "luce", "external"] = "llama-server"
     binary: FilePath = None
     url: HTTPURL = None
+    api_key: str | None = None  # of a server attached by `url`; ours have derived ones
     host: str = "127.0.0.1"
     port: Port | None = None
     context: Annotated[int, Field(ge=1)] = 4096
