@@ -1,19 +1,46 @@
-"""The serving-time predictor and the file it is read from; no scikit-learn, no numpy.
+"""The trained model's file and the serving-time predictor; no scikit-learn, no numpy.
 
-Placeholder of the trained model's format: until an artifact is shipped, `load` gives the rules.
+The file is JSON: feature names, one signed byte per name and lane (3 classes, then every kind), a
+scale and a bias per lane. In memory a name's bytes are one integer with 16 bits per lane, each
+holding weight + 128, and a counting lane; adding the integers of the names present adds all lanes
+at once, and the count takes the 128s out again. A lane overflows after 257 names, so at most 256
+are added.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+import json
+import zlib
+from base64 import b64decode, b64encode
+from dataclasses import dataclass
+from itertools import islice, repeat
+from math import exp
+from pathlib import Path
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from classifier.rules import RuleClassifier
+from classifier.classes import CLASSES, KINDS, Classification, Contribution, WorkloadClass
+from classifier.lengths import expected_tokens
+from classifier.rules import RuleClassifier, settled, spread
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from classifier.classes import Classification, Contribution
     from classifier.features import RequestFeatures
+
+FORMAT: Final = 1
+SHIPPED: Final = Path(__file__).parent / "models" / "classifier.json"
+LANES: Final[tuple[str, ...]] = (
+    *(c.value for c in CLASSES),
+    *(kind for c in CLASSES for kind in KINDS[c]),
+)
+"""Names of the lanes, in the order of the file."""
+
+_ZERO: Final = 128
+_TOP: Final = 127
+_MAX_NAMES: Final = 256
+_WIDTH: Final = 2 * (len(LANES) + 1)
+_UNPACK: Final = Struct(f"<{len(LANES) + 1}H").unpack
 
 
 class Predictor(Protocol):
@@ -24,6 +51,178 @@ class Predictor(Protocol):
     def explain(self, features: RequestFeatures) -> tuple[Contribution, ...]: ...
 
 
+class BadArtifact(ValueError):
+    """The file is not an artifact that this version reads; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A trained model: per name one byte per lane (`rows`: names x lanes), per lane scale and
+    bias; class lanes have the temperature folded in. `card` says how it was made and measured."""
+
+    version: str
+    names: tuple[str, ...]
+    rows: bytes
+    scales: tuple[float, ...]
+    biases: tuple[float, ...]
+    card: Mapping[str, Any]
+
+
+def quantise(
+    names: Sequence[str],
+    weights: Sequence[Sequence[float]],
+    biases: Sequence[float],
+    *,
+    version: str,
+    card: Mapping[str, Any],
+) -> Artifact:
+    """An artifact from float weights (names x lanes); all-zero names are dropped."""
+    tops = [max((abs(row[lane]) for row in weights), default=0.0) for lane in range(len(LANES))]
+    scales = tuple(top / _TOP if top else 1.0 for top in tops)
+    kept: list[str] = []
+    rows = bytearray()
+    for name, row in zip(names, weights, strict=True):
+        small = [round(value / scale) for value, scale in zip(row, scales, strict=True)]
+        if any(small):
+            kept.append(name)
+            rows.extend(value + _ZERO for value in small)
+    return Artifact(version, tuple(kept), bytes(rows), scales, tuple(biases), dict(card))
+
+
+def save(artifact: Artifact, path: Path) -> None:
+    """Writes the artifact as JSON; raises OSError."""
+    data = {
+        "format": FORMAT,
+        "version": artifact.version,
+        "lanes": LANES,
+        "names": "\n".join(artifact.names),
+        "rows": b64encode(zlib.compress(artifact.rows, 9)).decode("ascii"),
+        "scales": [round(scale, 8) for scale in artifact.scales],
+        "biases": [round(bias, 6) for bias in artifact.biases],
+        "card": dict(artifact.card),
+    }
+    path.write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def read(path: Path) -> Artifact:
+    """The artifact in the file; raises BadArtifact, OSError."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["format"] != FORMAT or tuple(data["lanes"]) != LANES:
+            raise BadArtifact(f"{path.name}: format {data['format']}, {len(data['lanes'])} lanes")
+        names = tuple(data["names"].split("\n"))
+        rows = zlib.decompress(b64decode(data["rows"]))
+        scales, biases = tuple(data["scales"]), tuple(data["biases"])
+        version, card = str(data["version"]), data["card"]
+    except (KeyError, TypeError, AttributeError, json.JSONDecodeError, zlib.error) as error:
+        raise BadArtifact(f"{path.name}: not a classifier artifact ({error!r})") from error
+    if len(rows) != len(names) * len(LANES) or not len(scales) == len(biases) == len(LANES):
+        raise BadArtifact(f"{path.name}: sizes do not fit together")
+    return Artifact(version, names, rows, scales, biases, card)
+
+
+def _packed(artifact: Artifact) -> dict[str, int]:
+    """Name to its lanes as one integer, the counting lane first."""
+    lanes = len(LANES)
+    wide = bytearray(2 * len(artifact.rows))
+    wide[::2] = artifact.rows
+    one = (1).to_bytes(2, "little")
+    return {
+        name: int.from_bytes(one + wide[2 * at * lanes : 2 * (at + 1) * lanes], "little")
+        for at, name in enumerate(artifact.names)
+    }
+
+
+class LinearPredictor:
+    """The served model: flags first, then the table."""
+
+    def __init__(self, artifact: Artifact) -> None:
+        self.artifact = artifact
+        self.version = artifact.version
+        self._table = _packed(artifact)
+        self._scales = artifact.scales
+        self._biases = artifact.biases
+        self._kinds = _kind_slices()
+
+    def predict(self, features: RequestFeatures) -> Classification:
+        """What the request will probably produce."""
+        names: Iterable[str] = features.names
+        if len(features.names) > _MAX_NAMES:
+            names = islice(sorted(names), _MAX_NAMES)
+        total = sum(map(self._table.get, names, repeat(0)))
+        count, *lanes = _UNPACK(total.to_bytes(_WIDTH, "little"))
+        zero = _ZERO * count
+        decided = settled(features)
+        if decided is None:
+            probabilities, winner = self._classes(lanes, zero)
+            kind = self._kind(winner, lanes, zero)
+        else:
+            winner, kind, probability = decided
+            kind = kind or self._kind(winner, lanes, zero)
+            probabilities = spread(winner, probability)
+        median, interval = expected_tokens(features, kind, features.thinking)
+        return Classification(
+            winner,
+            kind,
+            probabilities,
+            median,
+            interval,
+            self.version,
+            features.thinking,
+            features.language,
+            "model" if decided is None else "rules",
+        )
+
+    def _classes(self, lanes: Sequence[int], zero: int) -> tuple[dict[str, float], WorkloadClass]:
+        weights = {
+            c.value: exp(self._biases[at] + self._scales[at] * (lanes[at] - zero))
+            for at, c in enumerate(CLASSES)
+        }
+        total = sum(weights.values())
+        probabilities = {name: weight / total for name, weight in weights.items()}
+        return probabilities, WorkloadClass(max(probabilities, key=probabilities.__getitem__))
+
+    def _kind(self, workload_class: WorkloadClass, lanes: Sequence[int], zero: int) -> str:
+        scales, biases = self._scales, self._biases
+        return max(
+            (biases[at] + scales[at] * (lanes[at] - zero), kind)
+            for at, kind in self._kinds[workload_class]
+        )[1]
+
+    def explain(self, features: RequestFeatures) -> tuple[Contribution, ...]:
+        """Every feature present that the model knows, largest effect first; flags come first."""
+        decided = settled(features)
+        found = [self._contribution(name) for name in features.names if name in self._table]
+        found.sort(key=lambda c: (-_reach(c.weights), c.name))
+        if decided is not None:
+            flag = "thinking" if features.thinking else f"forced:{features.forced}"
+            found.insert(0, Contribution(flag, {decided[0].value: 8.0}))
+        return tuple(found)
+
+    def _contribution(self, name: str) -> Contribution:
+        lanes = _UNPACK(self._table[name].to_bytes(_WIDTH, "little"))[1:]
+        weights = {c.value: self._scales[at] * (lanes[at] - _ZERO) for at, c in enumerate(CLASSES)}
+        return Contribution(name, weights)
+
+
+def _reach(weights: Mapping[str, float]) -> float:
+    return max(weights.values()) - min(weights.values())
+
+
+def _kind_slices() -> dict[WorkloadClass, tuple[tuple[int, str], ...]]:
+    at = len(CLASSES)
+    slices = {}
+    for c in CLASSES:
+        slices[c] = tuple(enumerate(KINDS[c], start=at))
+        at += len(KINDS[c])
+    return slices
+
+
 def load(path: Path | None = None) -> Predictor:
-    """The predictor of the artifact at `path` (default: the shipped one)."""
-    return RuleClassifier()
+    """The predictor of the artifact at `path`, or of the shipped one (else the rules).
+
+    Raises BadArtifact or OSError for a path that was given.
+    """
+    if path is None and not SHIPPED.exists():
+        return RuleClassifier()
+    return LinearPredictor(read(path or SHIPPED))

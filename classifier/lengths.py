@@ -8,8 +8,7 @@ our own writing of such answers); the policy replaces them by what it measures a
 from __future__ import annotations
 
 from math import exp
-from typing import Final, TYPE_CHECKING
-
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from classifier.features import RequestFeatures

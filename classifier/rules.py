@@ -6,7 +6,7 @@ It answers when no artifact can be read, and its first half (`settled`) goes bef
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Final, TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from classifier.classes import (
     CLASS_OF_KIND,
@@ -20,8 +20,9 @@ from classifier.classes import (
 from classifier.lengths import expected_tokens
 
 if TYPE_CHECKING:
-    from classifier.features import RequestFeatures
     from collections.abc import Mapping
+
+    from classifier.features import RequestFeatures
 
 RULES_VERSION: Final = "rules-1"
 

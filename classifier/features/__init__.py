@@ -7,12 +7,19 @@ The model is a table from these names to weights; nothing here knows a weight.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from classifier.features.base import PromptText, read
 from classifier.features.context import add_fields, add_previous, add_system, add_tools
 from classifier.features.flags import Flags, read_flags
-from classifier.features.instruction import Hit, add_concepts, add_spaceless, add_stems, hits_of
+from classifier.features.instruction import (
+    Hit,
+    add_concepts,
+    add_limits,
+    add_spaceless,
+    add_stems,
+    hits_of,
+)
 from classifier.features.language import language_of, target_language
 from classifier.features.shape import add_shape
 from classifier.features.words import Entry, entries
@@ -70,6 +77,7 @@ def _names(text: PromptText, head: list[Entry], tail: list[Entry], window: str) 
         tail_hits = hits_of(tail)
         add_concepts(tail_hits, len(tail), out)
         hits = hits + tail_hits
+    add_limits(hits, "", out)
     add_shape(text, head, out)
     add_system(text, out)
     add_previous(text, hits, len(head), out)

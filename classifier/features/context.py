@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Final, TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from classifier.features.instruction import Hit, hits_of
+from classifier.features.instruction import Hit, add_limits, hits_of
 from classifier.features.words import Entry, entries, spaceless
 
 if TYPE_CHECKING:
-    from classifier.features.base import PromptText
     from collections.abc import Sequence
+
+    from classifier.features.base import PromptText
 
 SHORT_WORDS: Final = 12
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|_|\.")
@@ -52,9 +53,10 @@ def add_system(text: PromptText, out: list[str]) -> None:
     last_at, last = -99, ""
     for at, concept in hits:
         out.append("s:" + concept)
-        if at - last_at <= 4 and concept != last:
+        if at - last_at <= 4:
             out.append(f"s:{last}>{concept}")
         last_at, last = at, concept
+    add_limits(hits, "s:", out)
 
 
 def shape_of_answer(answer: str) -> str:

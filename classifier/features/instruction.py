@@ -6,7 +6,7 @@ document or a piece of code is quoted between them.
 
 from __future__ import annotations
 
-from typing import Final, TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from classifier.features.words import Entry, spaceless
 
@@ -102,18 +102,28 @@ def lead_of(hits: Sequence[Hit]) -> str:
     return ""
 
 
+NEGATED: Final = frozenset(
+    ["CODE", "JSON", "TABLE", "LIST", "FORMAT", "EXPLAIN", "TECH", "STORY", "SOLVE", "NUM"]
+)
+"""What a request may rule out or insist on ("no code", "only the table")."""
+
+NEGATION_WORDS: Final = 5
+
+
 def add_concepts(hits: Sequence[Hit], length: int, out: list[str]) -> None:
     """Concepts, concepts at the edges, neighbours, and the lead with what it governs."""
     edge = length - EDGE_WORDS
     last_at, last = -99, ""
     lead, lead_at = "", 0
+    seen: set[str] = set()
     for at, concept in hits:
-        out.append("c:" + concept)
+        out.append(("2:" if concept in seen else "c:") + concept)
+        seen.add(concept)
         if at < EDGE_WORDS:
             out.append("f:" + concept)
         if at >= edge:
             out.append("l:" + concept)
-        if at - last_at <= NEAR_WORDS and concept != last:
+        if at - last_at <= NEAR_WORDS:
             out.append(f"{last}>{concept}")
         last_at, last = at, concept
         if lead:
@@ -124,6 +134,26 @@ def add_concepts(hits: Sequence[Hit], length: int, out: list[str]) -> None:
             out.append("lead:" + concept)
     if not lead:
         out.append("lead:")
+
+
+def add_limits(hits: Sequence[Hit], mark: str, out: list[str]) -> None:
+    """What is ruled out (`no:`) and what is insisted on (`only:`), with `mark` before."""
+    negated = only = -99
+    pending = ""
+    pending_at = -99
+    for at, concept in hits:
+        if concept == "NEG":
+            negated = at
+        elif concept == "ONLY":
+            only = at
+            if at - pending_at <= 2:
+                out.append(f"{mark}only:{pending}")
+        elif concept in NEGATED:
+            if at - negated <= NEGATION_WORDS:
+                out.append(f"{mark}no:{concept}")
+            if at - only <= NEGATION_WORDS:
+                out.append(f"{mark}only:{concept}")
+            pending, pending_at = concept, at
 
 
 def add_stems(entries: Sequence[Entry], out: list[str]) -> None:

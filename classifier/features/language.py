@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from classifier.features.lexicon import STOP_WORDS
 from classifier.features.words import STEM_LETTERS, Entry

@@ -181,6 +181,12 @@ CONCEPTS: Final[dict[str, str]] = {
         неравенств* предел множител* ecuación probabilidad suma raíz triángulo área velocidad
         gleichung wahrscheinlichkeit summe wurzel dreieck fläche geschwindigkeit équation
         probabilité somme racine aire vitesse equazione probabilità somma equação soma""",
+    "COMPARATIVE": """taller shorter older younger faster slower heavier lighter richer poorer
+        cheaper oldest youngest tallest shortest fastest slowest heaviest lightest
+        выше ниже старше младше
+        быстрее медленнее тяжелее легче левее правее богаче беднее дороже дешевле самый самая mayor
+        menor alto alta bajo älter jünger größer kleiner grand grande petit petite giovane vecchio
+        alto velho novo wyższy niższy starszy młodszy uzun kısa вищий нижчий""",
     "UNIT": """km kmph mph meters metres miles feet inches hours hour minutes minute seconds days
         weeks months years dollars dollar cents euros pounds kg grams liters litres gallons km/h
         pages apples pieces км метр* час часа часов минут* секунд* день дня дней недел* рублей рубля
@@ -199,6 +205,11 @@ CONCEPTS: Final[dict[str, str]] = {
         necessarily paradox weighings загадк* головоломк* логик* логич* лжец* лжёт врёт врет правду
         рыцар* посылк* следует вывод противореч* подозрева* виноват* верно взвешивани* переправ*
         acertijo lógica mentiroso rätsel logik lügner énigme logique menteur indovinello enigma""",
+    "NUM": """two three four five six seven eight nine ten eleven twelve fifteen twenty thirty fifty
+        hundred thousand dozen half-dozen два две двое три трое четыре пять шесть семь восемь девять
+        десять двенадцать пятнадцать двадцать тридцать пятьдесят сто тысяч* dos tres cuatro cinco
+        seis diez zwei drei vier fünf zehn deux trois quatre cinq dix due tre quattro cinque dois
+        três quatro dwa trzy cztery""",
     "STEP": """step stepwise step-by-step шаг шаги шагам шагом пошагово поэтапно paso pasos schritt
         schritte étape étapes passo passi krok adım крок""",
     "THINK": """think thinking reasoning rationale justify deliberate ponder workings подума* думай
@@ -299,6 +310,7 @@ ZH_CONCEPTS: Final[dict[str, str]] = {
     "PLAN": "计划 规划 日程 方案 行程 预算 計画",
     "DOC": "以下 下面 上文 文本 文档 这段 原文 次の 本文 다음",
     "ONLY": "只 仅 仅仅 だけ 만",
+    "COMPARATIVE": "比小 比他 比她 更高 更大 最高 最矮 最大 最小 年龄 より",
     "NEG": "不要 不用 没有 无需 别 なし 없이",
     "OUTPUT": "输出 返回 回答 回复 出力 출력 返信",
     "FORMAT": "格式 形式 模板 分隔 逗号",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Final, TYPE_CHECKING
-
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from classifier.features.base import PromptText
     from classifier.features.words import Entry
-    from collections.abc import Sequence
 
 _FORMULA: Final = re.compile(
     r"[\d)xyn]\s?[=+*/^×÷<>≤≥]\s?[\d(\-xyn]|\\frac|\\sqrt|√|²|³|∫|∑|π|\$\$"
@@ -42,6 +42,13 @@ _MARKS: Final = (
 )
 
 
+_HOW_TO: Final = re.compile(
+    r"how (?:to|do i|can i|do you|would (?:i|you)|should i)\b"
+    r"|как (?:[а-я]+ ){0,2}[а-я]+(?:ть|ти|чь|ться)\b|what's the best way to|cómo puedo|wie kann ich"
+)
+_HOW_TO_CHARS: Final = 240
+
+
 def add_shape(text: PromptText, entries: Sequence[Entry], out: list[str]) -> None:
     """Marks anywhere in the windows, the end of the turn, and how numbers and questions combine."""
     window = f"{text.head}\n{text.tail}" if text.tail else text.head
@@ -57,6 +64,10 @@ def add_shape(text: PromptText, entries: Sequence[Entry], out: list[str]) -> Non
         out.append("x:formula")
     if _OPTIONS.search(window):
         out.append("x:options")
+    if _HOW_TO.search(text.head[:_HOW_TO_CHARS].lower()):
+        out.append("x:howto")
+        if any(entry[1] in ("TECH", "CODE") for entry in entries):
+            out.append("x:howto&tech")
     _add_end(window, out)
     _add_numbers(window, entries, formula, out)
 
@@ -83,7 +94,7 @@ def _add_end(window: str, out: list[str]) -> None:
 
 
 def _add_numbers(window: str, entries: Sequence[Entry], formula: bool, out: list[str]) -> None:
-    numbers = sum(1 for entry in entries if entry[2] == "n")
+    numbers = sum(1 for entry in entries if entry[1] == "NUM")
     level = "0" if not numbers else "1" if numbers == 1 else "2" if numbers < 3 else "3"
     out.append("n:" + level)
     if numbers > 1 and not formula:

@@ -1,0 +1,164 @@
+"""`specroute classifier`: trains, evaluates and explains; thin, the work is in the package."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from classifier.evaluate import Evaluation
+
+DATA = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.group()
+def group() -> None:
+    """Train, evaluate and explain the classifier.
+
+    Example: specroute classifier evaluate prompts.jsonl.gz --json
+    """
+
+
+@group.command()
+@click.argument("files", nargs=-1, required=True, type=DATA)
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True)
+@click.option("--cv/--no-cv", default=True, help="Cross-validate by group first, for the card.")
+@click.option("--authored/--no-authored", default=True, help="Also train on our own prompts.")
+@click.option("--plots", type=click.Path(file_okay=False, path_type=Path), help="Folder for PNGs.")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+def train(
+    files: tuple[Path, ...],
+    out: Path,
+    cv: bool,
+    authored: bool,
+    plots: Path | None,
+    as_json: bool,
+) -> None:
+    """Fit a model on labelled JSONL FILES and write it to --out.
+
+    Example: specroute classifier train prompts.jsonl.gz --out model.json
+    """
+    from classifier import authored as own
+    from classifier.artifact import save
+    from classifier.estimator import Settings
+    from classifier.evaluate import report
+    from classifier.train import TrainConfig
+    from classifier.train import train as fit
+
+    rows = [row for file in files for row in _read(file)]
+    extra = own.rows() if authored else []
+    figures: dict[str, Any] = {}
+    if cv:
+        evaluation = _cross_validated(rows, extra)
+        figures = report(evaluation)
+        _plot(evaluation, plots)
+    artifact = fit([*rows, *extra], TrainConfig(Settings(), figures))
+    save(artifact, out)
+    if as_json:
+        click.echo(json.dumps(figures))
+    click.echo(
+        f"{artifact.version}: {len(artifact.names)} names, {out.stat().st_size} bytes", err=True
+    )
+
+
+@group.command()
+@click.argument("file", type=DATA)
+@click.option("--cv", is_flag=True, help="Cross-validate the training by group instead.")
+@click.option("--model", type=DATA, help="An artifact other than the shipped one.")
+@click.option("--plots", type=click.Path(file_okay=False, path_type=Path), help="Folder for PNGs.")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+def evaluate(file: Path, cv: bool, model: Path | None, plots: Path | None, as_json: bool) -> None:
+    """Score the served model on a labelled FILE (JSONL or .gz).
+
+    Example: specroute classifier evaluate prompts.jsonl.gz --json
+    """
+    from classifier import authored as own
+    from classifier import load
+    from classifier.evaluate import evaluate as score
+    from classifier.evaluate import report
+
+    rows = _read(file)
+    if cv:
+        evaluation = _cross_validated(rows, own.rows())
+    else:
+        evaluation = score(rows, load(model), time.perf_counter)
+    _plot(evaluation, plots)
+    figures = report(evaluation)
+    click.echo(json.dumps(figures) if as_json else _table(figures))
+
+
+@group.command()
+@click.argument("file", type=click.File("rb"))
+@click.option("--model", type=DATA, help="An artifact other than the shipped one.")
+@click.option("--thinking/--no-thinking", default=False, help="The worker's default thinking.")
+@click.option("--top", default=12, show_default=True, help="Contributions shown.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def explain(file: Any, model: Path | None, thinking: bool, top: int, as_json: bool) -> None:
+    """Say what a chat body in FILE (or -) will produce, and why.
+
+    Example: echo '{"messages":[{"role":"user","content":"hi"}]}' | specroute classifier explain -
+    """
+    from classifier import load
+    from classifier.explain import explain as account
+    from classifier.explain import to_json, to_text
+
+    try:
+        payload = json.load(file)
+    except ValueError as error:
+        raise click.UsageError(f"not JSON: {error}") from error
+    if not isinstance(payload, dict):
+        raise click.UsageError("a chat body is a JSON object")
+    explanation = account(payload, load(model), default_thinking=thinking)
+    click.echo(json.dumps(to_json(explanation, top)) if as_json else to_text(explanation, top))
+
+
+def _read(file: Path) -> list[Any]:
+    from classifier.dataset import BadRow, read
+
+    try:
+        return read(file)
+    except (BadRow, OSError) as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _cross_validated(rows: list[Any], extra: list[Any]) -> Evaluation:
+    from classifier.estimator import Settings
+    from classifier.evaluate import cross_validate
+
+    def progress(done: int, total: int) -> None:
+        click.echo(f"fold {done} of {total}", err=True)
+
+    return cross_validate(rows, extra, Settings(), progress)
+
+
+def _plot(evaluation: Evaluation, folder: Path | None) -> None:
+    if folder is None:
+        return
+    from classifier.plots import draw
+
+    for path in draw(evaluation.rows, folder):
+        print(path, file=sys.stderr)  # noqa: T201
+
+
+def _table(figures: dict[str, Any]) -> str:
+    latency = figures["latency_us"]
+    lines = [
+        f"rows {figures['n']}   accuracy {figures['accuracy']:.3f}"
+        f"   macro F1 {figures['macro_f1']:.3f}   calibration error {figures['ece']:.3f}",
+        f"non-ambiguous macro F1 {figures['non_ambiguous']['macro_f1']:.3f}",
+        "recall " + "  ".join(f"{name} {value:.3f}" for name, value in figures["recall"].items()),
+    ]
+    if latency["p50"] is not None:
+        lines.append(f"latency p50 {latency['p50']:.0f} us, p99 {latency['p99']:.0f} us")
+    for title in ("by_language", "by_group"):
+        lines.append(title.replace("_", " "))
+        lines += [
+            f"  {name:<45} {part['n']:>5}  {part['macro_f1']:.3f}  accuracy {part['accuracy']:.3f}"
+            for name, part in figures[title].items()
+        ]
+    return "\n".join(lines)
