@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 MIN_TOKENS: Final = 16
 """Answers shorter than this say nothing about speed."""
 
+_SCALE_SD: Final = 1.5  # machines differ by factors
+
 _MAX_TEXTS: Final = 4096  # distinct texts remembered by number before all is forgotten
 
 _HALF_WEIGHT_TOKENS: Final = 32.0  # an answer this long weighs half of a very long one
@@ -65,17 +67,20 @@ class Speed(NamedTuple):
 class Spread:
     """How far each effect may be from its parent (sd in ln units)."""
 
-    text: float = 0.45  # classes differ for every drafter alike
-    text_part: float = 0.15  # language, thinking, context: likewise
-    worker: float = 0.35
-    loaded: float = 0.20
-    occupancy: float = 0.15
-    family_class: float = 0.12
-    worker_context: float = 0.12
-    worker_class: float = 0.15
-    worker_kind: float = 0.10
-    leaf: float = 0.07
-    plain: float = 0.08  # AR between classes: nearly constant
+    load: float = 0.40  # more requests at once slow every arm
+    text_any: float = 0.12  # what a kind of text does to every arm
+    text_drafted: float = 0.35  # and to every drafter alike
+    text_part: float = 0.12  # language, thinking, context: likewise
+    family: float = 0.15
+    worker: float = 0.20
+    loaded: float = 0.15
+    occupancy: float = 0.10
+    family_class: float = 0.08
+    worker_context: float = 0.10
+    worker_class: float = 0.10
+    worker_kind: float = 0.05
+    leaf: float = 0.04
+    plain: float = 0.10  # AR between classes: nearly constant
 
 
 class Forecasts:
@@ -216,23 +221,30 @@ class SpeedModel:
         )
 
     def _shared(self, arm: Arm, text: Text) -> tuple[Level, ...]:
+        """What the text does to every arm alike, and to every drafter alike."""
         s, model, shared = self.spread, arm.model, Role.SHARED
-        base = Level(("model", model), 1.5, shared)
+        name = text.workload_class
+        common = (
+            Level(("model", model), _SCALE_SD, shared),
+            Level(("text", model, name), s.text_any, shared),
+            Level(("context", model, text.context), s.text_part, shared),
+        )
         if not arm.drafts:
-            return (base,)
-        part = s.text_part
+            return common
         return (
-            base,
-            Level(("class", model, text.workload_class), s.text, shared),
-            Level(("kind", model, text.workload_class, text.kind), part, shared),
-            Level(("language", model, text.language), part, shared),
-            Level(("thinking", model, text.thinking), part, shared),
-            Level(("context", model, text.context), part, shared),
+            *common,
+            Level(("drafted", model, name), s.text_drafted, shared),
+            Level(("kind", model, name, text.kind), s.text_part, shared),
+            Level(("language", model, text.language), s.text_part, shared),
+            Level(("thinking", model, text.thinking), s.text_part, shared),
         )
 
     def _machine(self, arm: Arm, text: Text, occupancy: int) -> tuple[Level, ...]:
         s, key = self.spread, arm.key
+        family = priors.family(arm.mode)
         return (
+            Level(("load", arm.model, occupancy), s.load, Role.SHARED),
+            Level(("family", arm.model, family), s.family),
             Level(("worker", key), s.worker),
             Level(("loaded", key, occupancy > 0), s.loaded),
             Level(("occupancy", key, occupancy), s.occupancy),
@@ -278,7 +290,7 @@ class SpeedModel:
         if found is not None:
             return found
         levels = (
-            Level(("model", arm.model), 1.5, Role.SHARED),
+            Level(("model", arm.model), _SCALE_SD, Role.SHARED),
             *self._machine(arm, text, occupancy),
             Level(("leaf", *key), self.spread.leaf),
         )

@@ -1,0 +1,106 @@
+"""`specroute simulate`: the serving policy on measured profiles, beside oracle and single arms."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from router.cli.output import json_option, print_json, print_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from router.simulation.cells import ProfileResult
+    from router.simulation.report import Check
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.option("--cells", type=_FILE, required=True, help="CSV of measured profiles.")
+@click.option("--requests", type=click.IntRange(min=10), default=600, show_default=True)
+@click.option("--seeds", type=click.IntRange(min=1), default=20, show_default=True)
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--check", is_flag=True, help="Exit 1 if a figure misses the bar.")
+@click.option("--plot", type=click.Path(path_type=Path), help="Also draw the figures as a PNG.")
+@json_option
+def simulate(  # noqa: PLR0913 - one parameter per option
+    cells: Path,
+    requests: int,
+    seeds: int,
+    jobs: int,
+    check: bool,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Run the learned policy over every profile of a file, beside an oracle and each single arm.
+
+    \b
+    Example:
+      specroute simulate --cells profiles.csv --requests 600 --seeds 20
+    """
+    from router.simulation import report
+    from router.simulation.profiles import BadProfiles, read_profiles
+
+    try:
+        profiles = [p for p in read_profiles(cells) if p.usable]
+    except BadProfiles as error:
+        raise click.UsageError(str(error)) from error
+    if not profiles:
+        raise click.UsageError(f"{cells}: no profile has two cells and two arms common to them")
+    results = _run(report.simulate_all(profiles, requests, seeds, jobs), len(profiles))
+    if as_json:
+        print_json(report.as_dict(results))
+    else:
+        _print(results, report.checks(results))
+    if plot is not None:
+        _draw(results, plot)
+    if check and not all(row.met for row in report.checks(results)):
+        raise click.exceptions.Exit(1)
+
+
+def _run(rows: Iterator[ProfileResult], count: int) -> list[ProfileResult]:
+    """Collect the results, with a bar on a terminal."""
+    if not sys.stderr.isatty():
+        return list(rows)
+    with click.progressbar(rows, length=count, label="profiles", file=sys.stderr) as bar:
+        return list(bar)
+
+
+def _print(results: Sequence[ProfileResult], checks: Iterable[Check]) -> None:
+    columns = ["profile", "cells", "arms", "vs oracle", "vs best single", "recovery", "exploration"]
+    print_table(
+        "profiles, worst first", columns, map(_row, sorted(results, key=lambda r: r.vs_oracle))
+    )
+    rows = [
+        (c.quantity, f"{c.value:.4f}", f"{c.must:g}", "met" if c.met else "MISSED") for c in checks
+    ]
+    print_table("the bar", ["quantity", "reached", "must", ""], rows)
+
+
+def _row(result: ProfileResult) -> Sequence[object]:
+    recovery = result.recovery_requests
+    return (
+        result.profile,
+        result.cells,
+        result.arms,
+        f"{result.vs_oracle:.4f}",
+        f"{result.vs_best_single:.4f}",
+        "never" if recovery is None else recovery,
+        f"{result.exploration_share:.4f}",
+    )
+
+
+def _draw(results: Sequence[ProfileResult], path: Path) -> None:
+    from router.simulation import report
+
+    try:
+        report.plot(results, path)
+    except ModuleNotFoundError as error:
+        raise click.ClickException(f"--plot needs matplotlib: {error}") from error
+    except OSError as error:
+        raise click.ClickException(f"cannot write {path}: {error}") from error
+    click.echo(f"plot written to {path}", err=True)
