@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 NONE: Final = "none"  # label of what a refused request never got
 
-_TTFT: Final = (
+TTFT_BOUNDS: Final = (
     0.001,
     0.005,
     0.01,
@@ -97,7 +97,7 @@ _REQUEST: Final = (
 _OVERHEAD: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0)
 
 _HISTOGRAMS: Final[Mapping[str, tuple[str, tuple[float, ...]]]] = {
-    "ttft": ("Last request byte read to first content byte sent", _TTFT),
+    "ttft": ("Last request byte read to first content byte sent", TTFT_BOUNDS),
     "itl": ("Gap between content chunks as sent to the client", _ITL),
     "request": ("Whole request as the client sees it", _REQUEST),
     "queue": ("Waiting for a slot", _REQUEST),
