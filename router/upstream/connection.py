@@ -1,6 +1,6 @@
 """One persistent HTTP/1.1 connection: a socket, its parser, and one exchange at a time.
 
-httptools runs llhttp in its strict setting; `_framing_fault` refuses what that still lets through.
+httptools runs llhttp in its strict setting; `_Framing` refuses what that still lets through.
 A connection keeps one timer for all its exchanges, re-armed only when it fires.
 """
 
@@ -107,7 +107,7 @@ class Connection(asyncio.Protocol):
         self._reset(head_only=request.method == "HEAD")
         exchange = HTTP11Response(self, request.idle_timeout, self._pool.limits)
         self._exchange = exchange
-        self._arm(request.first_byte_timeout)
+        self._arm(request.first_byte_timeout, request.idle_timeout)
         if len(request.body) <= _JOIN_LIMIT:
             transport.write(head + request.body)
         else:
@@ -152,9 +152,14 @@ class Connection(asyncio.Protocol):
 
     # --- time -----------------------------------------------------------------------------------
 
-    def _arm(self, seconds: float) -> None:
-        """Begin a phase of `seconds`. A timer that fires too early for it re-arms itself."""
-        self.deadline = when = self.loop.time() + seconds
+    def _arm(self, seconds: float, next_phase: float) -> None:
+        """Begin a phase of `seconds`, with one timer for it and for the phase that follows.
+
+        A timer that fires too early re-arms itself, so a late one is never needed.
+        """
+        now = self.loop.time()
+        self.deadline = now + seconds
+        when = now + min(seconds, next_phase)
         if self._timer is None or self._timer_at > when:
             self._set_timer(when)
 
@@ -213,8 +218,8 @@ class Connection(asyncio.Protocol):
             self._head_raw += len(data)
         if self._complete:
             self._end(exchange)
-        elif self._fault is not None or self._is_oversize():
-            self._fail(self._refusal())
+        elif self._fault is not None or not self._body or self._excess > 0:
+            self._check()
 
     def eof_received(self) -> None:
         exchange = self._exchange
@@ -252,14 +257,15 @@ class Connection(asyncio.Protocol):
         if exchange is None or self._complete:
             return
         status = parser.get_status_code()
-        self._interim = 100 <= status < 200
-        self._fault = _framing_fault(parser, status, self._headers) or self._fault
+        framing = _Framing(parser, status, self._headers)
+        self._interim = status < 200
+        self._fault = framing.fault or self._fault
         if self._fault is not None or self._is_oversize():
             return
         if self._interim:
             self._headers = []
         else:
-            self._open(exchange, status)
+            self._open(exchange, status, framing)
 
     def on_body(self, data: bytes) -> None:
         if not self._complete:
@@ -271,15 +277,15 @@ class Connection(asyncio.Protocol):
 
     # --- one answer's end -----------------------------------------------------------------------
 
-    def _open(self, exchange: HTTP11Response, status: int) -> None:
-        framed, stream = _frame(self._headers)
-        self._until_eof = not framed and status not in (204, 304)
+    def _open(self, exchange: HTTP11Response, status: int, framing: _Framing) -> None:
+        self._until_eof = not framing.framed and status not in (204, 304)
         # llama-server closes after a stream although it advertises keep-alive.
-        self._reusable = not stream and not self._head_only and self._parser.should_keep_alive()
+        keep = not framing.stream and not self._head_only
+        self._reusable = keep and self._parser.should_keep_alive()
         self._body = True
         self._complete = self._head_only  # llhttp would wait for the body this head describes
+        self.deadline = self.loop.time() + exchange.idle_timeout
         exchange.begin(status, self._headers)
-        self._arm(exchange.idle_timeout)
 
     def _end(self, exchange: HTTP11Response) -> None:
         transport = self._transport
@@ -294,6 +300,10 @@ class Connection(asyncio.Protocol):
             self._pool.put(self)
         else:
             transport.abort()
+
+    def _check(self) -> None:
+        if self._fault is not None or self._is_oversize():
+            self._fail(self._refusal())
 
     def _is_oversize(self) -> bool:
         limits = self._pool.limits
@@ -316,33 +326,33 @@ def _lost() -> UpstreamFailed:
     return UpstreamFailed("the worker closed the connection early", extra={"sent": True})
 
 
-def _frame(headers: list[tuple[bytes, bytes]]) -> tuple[bool, bool]:
-    """Whether the headers say where the body ends, and whether it is an event stream."""
-    framed = stream = False
-    for name, value in headers:
-        if name in _FRAMING:
-            framed = True
-        elif name == b"content-type":
-            stream = value[:17].lower() == b"text/event-stream"
-    return framed, stream
+class _Framing:
+    """How a head says its body ends, and what llhttp's strict setting lets through but we do not.
 
+    fault: that, in words, or None. framed: the body's end is stated. stream: an event stream.
+    """
 
-_FRAMING = frozenset((b"content-length", b"transfer-encoding"))
+    __slots__ = ("fault", "framed", "stream")
 
+    def __init__(self, parser: Any, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        self.framed = self.stream = False
+        self.fault: str | None = None
+        version = parser.get_http_version()
+        if version not in ("1.1", "1.0"):
+            self.fault = f"HTTP version {version}"
+        elif status == 101 or status < 100:
+            self.fault = f"unexpected status {status}"
+        for name, value in headers:
+            if name == b"content-length":
+                self._state(status < 200)
+            elif name == b"transfer-encoding":
+                plain = value.lower() == b"chunked" and version == "1.1"
+                self._state(status < 200)
+                self.fault = self.fault if plain else "a transfer coding other than chunked"
+            elif name == b"content-type":
+                self.stream = value[:17].lower() == b"text/event-stream"
 
-def _framing_fault(parser: Any, status: int, headers: list[tuple[bytes, bytes]]) -> str | None:
-    """What llhttp's strict setting accepts and this client does not, in words."""
-    lengths = [(name, value) for name, value in headers if name in _FRAMING]
-    if status == 101 or status < 100:
-        return f"unexpected status {status}"
-    version = parser.get_http_version()
-    if version not in ("1.1", "1.0"):
-        return f"HTTP version {version}"
-    if not lengths:
-        return None
-    if len(lengths) > 1 or status < 200:
-        return "the length of the body is stated more than once or where there is none"
-    name, value = lengths[0]
-    if name == b"transfer-encoding" and (value.lower() != b"chunked" or version != "1.1"):
-        return "a transfer coding other than chunked"
-    return None
+    def _state(self, is_interim: bool) -> None:
+        if self.framed or is_interim:
+            self.fault = "a length stated twice, or where there is no body"
+        self.framed = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urlsplit
 
 from router.core.errors import UpstreamFailed
@@ -26,17 +26,19 @@ _OWN_HEADERS = frozenset(
         b"upgrade",
     )
 )
+_Key: TypeAlias = tuple[str, str, tuple[tuple[bytes, bytes], ...]]
+_STARTS_KEPT = 256  # a worker is asked on a few paths with the same headers; the rest is traces
 _BODILESS = frozenset(("GET", "HEAD", "DELETE", "OPTIONS"))
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A worker's host and port, with the request lines already rendered for it."""
+    """A worker's host and port, with the starts of requests already rendered for it."""
 
     host: str
     port: int
     authority: bytes
-    _lines: dict[tuple[str, str], bytes] = field(default_factory=dict, compare=False, repr=False)
+    starts: dict[_Key, bytes] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def parse(cls, base_url: str) -> Origin:
@@ -55,21 +57,6 @@ class Origin:
             raise _unusable()
         return cls(parts.hostname, port, parts.netloc.encode("ascii"))
 
-    def line(self, method: str, path: str) -> bytes:
-        """The request line and the host header.
-
-        Raises:
-            UpstreamFailed: the method or the path could not stand in a request line.
-        """
-        line = self._lines.get((method, path))
-        if line is None:
-            if not (_is_token(method) and path.startswith("/") and _is_visible(path)):
-                raise UpstreamFailed("the request's path is not valid", extra={"sent": False})
-            line = f"{method} {path} HTTP/1.1\r\nhost: ".encode("ascii") + self.authority + b"\r\n"
-            if len(self._lines) < 256:  # paths with a query are many
-                self._lines[method, path] = line
-        return line
-
 
 def sendable(headers: tuple[tuple[bytes, bytes], ...]) -> list[tuple[bytes, bytes]]:
     """`headers` without those that belong to the transport."""
@@ -82,16 +69,30 @@ def request_head(origin: Origin, request: UpstreamRequest) -> bytes:
     Raises:
         UpstreamFailed: a header holds a line end or NUL, so it could smuggle a second request.
     """
-    rows = [origin.line(request.method, request.path)]
-    rows += [b"%b: %b\r\n" % header for header in sendable(request.headers)]
+    key = (request.method, request.path, request.headers)
+    start = origin.starts.get(key)
+    if start is None:
+        start = _start(origin, request)
+        if len(origin.starts) >= _STARTS_KEPT:
+            origin.starts.clear()
+        origin.starts[key] = start
     if request.body or request.method not in _BODILESS:
-        rows.append(b"content-length: %d\r\n" % len(request.body))
-    rows.append(b"\r\n")
-    head = b"".join(rows)
-    lines = len(rows) + 1  # the first row has two
-    if head.count(b"\n") != lines or head.count(b"\r") != lines or b"\0" in head:
+        return b"%bcontent-length: %d\r\n\r\n" % (start, len(request.body))
+    return start + b"\r\n"
+
+
+def _start(origin: Origin, request: UpstreamRequest) -> bytes:
+    """The request line and all headers but the length."""
+    method, path = request.method, request.path
+    if not (_is_token(method) and path.startswith("/") and _is_visible(path)):
+        raise UpstreamFailed("the request's path is not valid", extra={"sent": False})
+    rows = [f"{method} {path} HTTP/1.1\r\n".encode("ascii")]
+    rows.append(b"host: %b\r\n" % origin.authority)
+    rows += [b"%b: %b\r\n" % header for header in sendable(request.headers)]
+    start = b"".join(rows)
+    if not start.count(b"\n") == start.count(b"\r") == len(rows) or b"\0" in start:
         raise UpstreamFailed("a header's value is not valid", extra={"sent": False})
-    return head
+    return start
 
 
 def _unusable() -> UpstreamFailed:
