@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from router.telemetry import priors
 from router.telemetry.stats import EffectTable, Estimate, Level, Role, Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    from router.telemetry.stats import Cell
+    from router.telemetry.stats import Cell, Moments
     from workers.timings import Timings
 
 MIN_TOKENS: Final = 16
@@ -201,6 +201,12 @@ class SpeedModel:
             length.variance + step.variance + rest.variance,
             rest.weight,
         )
+
+    def measured(self) -> Iterator[tuple[Arm, Text, int, Moments]]:
+        """Every measured cell of the direct table: arm, text, occupancy bucket, moments of ln v."""
+        for cell in self.tables["v"].observed():
+            arm, text, occupancy = cast("tuple[Arm, Text, int]", cell.key)
+            yield arm, text, occupancy, cell.moments
 
     def direct_cell(self, arm: Arm, text: Text, occupancy: int) -> Cell:
         """The leaf of the direct table."""

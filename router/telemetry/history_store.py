@@ -1,0 +1,198 @@
+"""What the dashboard reads: slices, sampled decisions, happenings and living gateways in Redis.
+
+Keys: `specroute:history:WIDTH:NUMBER` (a hash; fields are a JSON list of model, class, mode, then
+`|` and the sum's name), `specroute:decisions` and `specroute:happenings` (capped streams of JSON),
+`specroute:happening:DIGEST` (told already), `specroute:gateways` (a set of ids),
+`specroute:gateway:ID` (an expiring JSON object), `specroute:history:batch:ID` (last batch number).
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+import orjson
+
+from router.in_redis import OUTAGE, Redis, connect, key
+from router.telemetry.history import SLICES, Series, Slice, Sums
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+
+    from router.telemetry.happenings import Happening
+
+DECISIONS_KEPT: Final = 2000
+HAPPENINGS_KEPT: Final = 1000
+GATEWAY_S: Final = 10  # seconds without a word after which a gateway counts as gone
+_TOLD_S: Final = 300
+_NOTE_S: Final = 86_400
+_DECISIONS, _HAPPENINGS, _GATEWAYS = key("decisions"), key("happenings"), key("gateways")
+
+
+class HistoryUnavailable(RuntimeError):
+    """Redis cannot be reached just now."""
+
+
+class Entry(NamedTuple):
+    """One entry of a stream."""
+
+    id: str
+    row: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Batch:
+    """What one gateway adds at once; `number` rises, so that nothing is counted twice."""
+
+    gateway: str
+    number: int
+    slices: Mapping[tuple[Slice, Series], Sums] = field(default_factory=dict)
+    decisions: Sequence[bytes] = ()
+    happenings: Sequence[Happening] = ()
+    status: Mapping[str, Any] = field(default_factory=dict)
+
+
+SliceSums = dict[Series, Sums]
+
+
+class HistoryStore:
+    """Writes batches, reads what all gateways wrote."""
+
+    def __init__(self, client: Redis) -> None:
+        self._client = client
+
+    @classmethod
+    def at(cls, url: str) -> HistoryStore:
+        """The store behind a Redis URL; nothing is connected yet."""
+        return cls(connect(url))
+
+    async def write(self, batch: Batch) -> None:
+        """Add a batch, all of it or nothing; one already written is ignored.
+
+        Raises:
+            HistoryUnavailable: not written, or not known to be; write the same batch again.
+        """
+        with _translated():
+            note = key("history", "batch", batch.gateway)
+            last = await _call(self._client.get(note))
+            if last is not None and int(last) >= batch.number:
+                return
+            fresh = [h for h in batch.happenings if await self._is_news(h)]
+            async with self._client.pipeline(transaction=True) as pipe:
+                pipe.set(note, str(batch.number), ex=_NOTE_S)
+                _queue_slices(pipe, batch.slices)
+                _queue_streams(pipe, batch.decisions, fresh)
+                pipe.sadd(_GATEWAYS, batch.gateway)
+                status = orjson.dumps(batch.status)
+                pipe.set(key("gateway", batch.gateway), status, ex=GATEWAY_S)
+                await pipe.execute()
+
+    async def slices(self, wanted: Iterable[Slice]) -> dict[Slice, SliceSums]:
+        """The sums of those slices; a slice without traffic is empty.
+
+        Raises:
+            HistoryUnavailable: Redis cannot be reached.
+        """
+        slices = list(wanted)
+        with _translated():
+            async with self._client.pipeline(transaction=False) as pipe:
+                for one in slices:
+                    pipe.hgetall(_slice_key(one))
+                answers = await pipe.execute()
+        return {one: _read_slice(hash_) for one, hash_ in zip(slices, answers, strict=True)}
+
+    async def decisions(self, *, after: str = "-", count: int = DECISIONS_KEPT) -> list[Entry]:
+        """Sampled decisions newer than the entry `after`, the newest first.
+
+        Raises:
+            HistoryUnavailable: Redis cannot be reached.
+        """
+        return await self._read(_DECISIONS, after, count)
+
+    async def happenings(self, *, after: str = "-", count: int = HAPPENINGS_KEPT) -> list[Entry]:
+        """Happenings newer than the entry `after`, the newest first.
+
+        Raises:
+            HistoryUnavailable: Redis cannot be reached.
+        """
+        return await self._read(_HAPPENINGS, after, count)
+
+    async def gateways(self) -> dict[str, dict[str, Any]]:
+        """What the living gateways last said of themselves, by id.
+
+        Raises:
+            HistoryUnavailable: Redis cannot be reached.
+        """
+        with _translated():
+            names = sorted(name.decode() for name in await _call(self._client.smembers(_GATEWAYS)))
+            keys = [key("gateway", name) for name in names]
+            values = await self._client.mget(keys) if names else []
+            gone = [name for name, value in zip(names, values, strict=True) if value is None]
+            if gone:
+                await _call(self._client.srem(_GATEWAYS, *gone))
+        pairs = zip(names, values, strict=True)
+        return {name: orjson.loads(value) for name, value in pairs if value is not None}
+
+    async def aclose(self) -> None:
+        """Close the client."""
+        await self._client.aclose()
+
+    async def _is_news(self, happening: Happening) -> bool:
+        told = key("happening", happening.digest)
+        return bool(await self._client.set(told, b"1", nx=True, ex=_TOLD_S))
+
+    async def _read(self, stream: str, after: str, count: int) -> list[Entry]:
+        oldest = after if after == "-" else f"({after}"
+        with _translated():
+            found = await self._client.xrevrange(stream, "+", oldest, count=count)
+        return [Entry(id_.decode(), orjson.loads(fields[b"row"])) for id_, fields in found]
+
+
+async def _call(answer: Any) -> Any:
+    return await cast("Awaitable[Any]", answer)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """The one place where Redis' errors become the seam's."""
+    try:
+        yield
+    except OUTAGE as error:
+        raise HistoryUnavailable(f"Redis: {type(error).__name__}: {error}") from error
+
+
+def _slice_key(one: Slice) -> str:
+    return key("history", str(one.width), str(one.number))
+
+
+def _queue_slices(pipe: Any, slices: Mapping[tuple[Slice, Series], Sums]) -> None:
+    for (one, series), sums in slices.items():
+        name, prefix = _slice_key(one), orjson.dumps(list(series)).decode()
+        for field_, amount in sums.items():
+            if isinstance(amount, int):
+                pipe.hincrby(name, f"{prefix}|{field_}", amount)
+            else:
+                pipe.hincrbyfloat(name, f"{prefix}|{field_}", amount)
+    for one in {one for one, _ in slices}:
+        pipe.expire(_slice_key(one), SLICES[one.width] + one.width)
+
+
+def _queue_streams(pipe: Any, decisions: Sequence[bytes], happenings: list[Happening]) -> None:
+    for row in decisions:
+        pipe.xadd(_DECISIONS, {"row": row}, maxlen=DECISIONS_KEPT, approximate=True)
+    for happening in happenings:
+        row = orjson.dumps(happening.as_dict())
+        pipe.xadd(_HAPPENINGS, {"row": row}, maxlen=HAPPENINGS_KEPT, approximate=True)
+
+
+def _read_slice(fields: Mapping[bytes, bytes]) -> SliceSums:
+    found: SliceSums = {}
+    known: dict[bytes, Sums] = {}
+    for name, value in fields.items():
+        prefix, _, field_ = name.rpartition(b"|")
+        sums = known.get(prefix)
+        if sums is None:
+            sums = known[prefix] = found.setdefault(Series(*orjson.loads(prefix)), {})
+        sums[field_.decode()] = float(value)
+    return found
