@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from workers.spec import WorkerSpec
 
 _FLAG = re.compile(r"(?<![\w-])--?[A-Za-z][\w.-]*")
-_NAMES_END = re.compile(r"(?<!,)\s{2,}")  # names are padded after commas, then the explanation
+_NAMES_END = re.compile(r"(?<![,\s])\s{2,}")  # names are padded after commas, then the explanation
 _REMOVED = "has been removed"
 _SPEC_TYPES = re.compile(r"--spec-type\s+\[?([\w|,-]+)")
 _BUILD = re.compile(r"version:\s*(\d+)|build[:\s]+(\d+)|\bb(\d{3,})\b")

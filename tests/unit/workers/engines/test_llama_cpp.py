@@ -16,7 +16,9 @@ from workers.spec import GPUSettings, NgramSettings, WorkerSpec
 
 STOCK_FLAGS = frozenset(
     word
-    for line in (Path(workers.engines.__file__).parent / "b11434_flags.txt").read_text().splitlines()
+    for line in (Path(workers.engines.__file__).parent / "b11434_flags.txt")
+    .read_text()
+    .splitlines()
     if not line.startswith("#")
     for word in line.split()
 )

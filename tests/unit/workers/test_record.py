@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from workers.record import WorkerRecord
+from workers.state import WorkerState
+
+RECORD = WorkerRecord(
+    name="w",
+    model="m",
+    mode="ar",
+    effective_mode="ar",
+    url="http://h:1",
+    state=WorkerState.READY,
+    slots=2,
+    context=4096,
+    spec_hash="0",
+    heartbeat_at=1.5,
+    argv=("a", "b"),
+    features=("tools",),
+)
+
+
+def test_bytes_and_back():
+    assert WorkerRecord.loads(RECORD.dumps()) == RECORD
+
+
+def test_fields_of_a_newer_version_are_ignored():
+    newer = orjson.loads(RECORD.dumps()) | {"colour": "blue"}
+    assert WorkerRecord.loads(orjson.dumps(newer)) == RECORD
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"state": "asleep"}', b"\xff"])
+def test_other_bytes_are_refused(data):
+    with pytest.raises(ValueError, match=r"."):
+        WorkerRecord.loads(data)
