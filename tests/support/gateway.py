@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from router.core import Outcome
     from tests.support.raw_server import Peer
     from workers.record import WorkerRecord
+    from workers.registry import Registry
 
 SECRET = "cluster-secret-of-the-tests"  # noqa: S105
 ADMIN = {"authorization": "Bearer admin-token-of-the-tests"}
@@ -35,7 +36,7 @@ class RunningGateway:
 
     url: str
     app: GatewayApp
-    registry: MemoryRegistry
+    registry: Registry
     outcomes: list[Outcome]
     client: httpx.AsyncClient
     server: uvicorn.Server
@@ -66,9 +67,11 @@ class RunningGateway:
 
 
 @asynccontextmanager
-async def gateway(*records: WorkerRecord, **settings) -> AsyncIterator[RunningGateway]:
+async def gateway(
+    *records: WorkerRecord, registry: Registry | None = None, **settings
+) -> AsyncIterator[RunningGateway]:
     """Serve on a free port of 127.0.0.1 with `records` in its registry."""
-    registry = MemoryRegistry(SystemClock())
+    registry = registry or MemoryRegistry(SystemClock())
     values = {"cluster_secret": SECRET, "admin_token": "admin-token-of-the-tests", **settings}
     app = create_app(Settings(**values), registry=registry)
     outcomes: list[Outcome] = []
