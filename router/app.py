@@ -7,6 +7,7 @@ import math
 import secrets
 import sys
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -28,8 +29,10 @@ from router.logs import LineWriter, RequestLog, configure_logs
 from router.relay import Books, Exchanges
 from router.relay.produced import Remembrance
 from router.telemetry import Knowledge
+from router.telemetry.chronicle import Chronicle, Sight
 from router.telemetry.decision_log import DecisionLog
 from router.telemetry.feed import Feed
+from router.telemetry.history_store import HistoryStore
 from router.telemetry.metrics import Gauges, Metrics, WorkerGauge
 from router.telemetry.recorder import Recorder
 from router.telemetry.sharing import StatsSync
@@ -48,7 +51,6 @@ if TYPE_CHECKING:
     from router.fleet import Reservation
     from router.settings import Settings
     from router.telemetry.recorder import Sink
-    from router.telemetry.store import StatsStore
     from workers.clock import Clock
     from workers.record import WorkerRecord
     from workers.registry import Registry
@@ -76,11 +78,10 @@ class _Learned:
     knowledge: Knowledge
     policy: PolicySwitch
     remembrance: Remembrance
-    sync: StatsSync
-    store: StatsStore
     metrics: Metrics
     feed: Feed
     recorder: Recorder
+    background: tuple[Callable[[], Coroutine[Any, Any, None]], ...]
     on_close: tuple[Callable[[], Coroutine[Any, Any, None]], ...]
 
 
@@ -101,7 +102,9 @@ def build(
         clock, lambda reservation: reservation.release(), max_queue=settings.max_queue
     )
     fleet.subscribe(admission.pump)
-    learned = _learned(settings, clock, log_writer, lambda: _gauges(fleet, admission, watch, clock))
+    learned = _learned(
+        settings, clock, log_writer, fleet, lambda: _gauges(fleet, admission, watch, clock)
+    )
     upstream = HTTP11Upstream()
     exchanges = Exchanges(upstream, _keys(settings), settings.budgets, clock)
     lingering = Lingering(exchanges.busy_slots)
@@ -141,7 +144,7 @@ def build(
         dispatcher=dispatcher,
         exchanges=exchanges,
         recorder=learned.recorder,
-        background=(watch.run, learned.recorder.run, learned.sync.run, lingering.run),
+        background=(watch.run, learned.recorder.run, *learned.background, lingering.run),
         on_close=(upstream.aclose, registry.aclose, *learned.on_close),
     )
 
@@ -150,12 +153,14 @@ def _learned(
     settings: Settings,
     clock: Clock,
     log_writer: LineWriter | None,
+    fleet: Fleet,
     gauges: Callable[[], Gauges],
 ) -> _Learned:
     knowledge = Knowledge(half_life_s=settings.policy_settings.half_life_s)
     policy = PolicySwitch(settings.policy, settings.policy_settings, knowledge)
     store = open_store(settings.redis_url) if settings.redis_url else MemoryStatsStore()
-    sync = StatsSync(knowledge, store, clock, gateway=secrets.token_hex(8))
+    gateway = secrets.token_hex(8)
+    sync = StatsSync(knowledge, store, clock, gateway=gateway)
     metrics, feed, remembrance = Metrics(gauges), Feed(), Remembrance(clock)
     sinks: list[Sink] = [policy.observe, metrics.observe, sync.record, feed.record]
     sinks.append(remembrance.observe)
@@ -163,14 +168,45 @@ def _learned(
         sinks.append(DecisionLog(settings.state_dir / "decisions.jsonl").record)
     if log_writer is not None:
         sinks.append(RequestLog(log_writer, settings.log_format).observe)
-    on_close = [store.aclose]
+    on_close, background = [store.aclose], [sync.run]
+    if settings.redis_url is not None:
+        history = HistoryStore.at(settings.redis_url)
+        look = partial(_sight, fleet, knowledge, policy, gauges)
+        chronicle = Chronicle(history, clock, gateway=gateway, look=look)
+        sinks.append(chronicle.record)
+        background.append(chronicle.run)
+        on_close.append(history.aclose)
     if settings.otlp_endpoint is not None:
         tracing = Tracing(settings.otlp_endpoint, version=__version__)
         sinks.append(tracing.record)
         on_close.append(tracing.aclose)
     recorder = Recorder(sinks)
     return _Learned(
-        knowledge, policy, remembrance, sync, store, metrics, feed, recorder, tuple(on_close)
+        knowledge,
+        policy,
+        remembrance,
+        metrics,
+        feed,
+        recorder,
+        tuple(background),
+        tuple(on_close),
+    )
+
+
+def _sight(
+    fleet: Fleet, knowledge: Knowledge, policy: PolicySwitch, gauges: Callable[[], Gauges]
+) -> Sight:
+    """What the dashboard's history notes of this instant."""
+    now = gauges()
+    return Sight(
+        workers=[worker.record for worker in fleet.everything()],
+        alarms=knowledge.alarms,
+        policy=policy.name,
+        status={
+            "version": __version__,
+            "queue": dict(now.queue_depth),
+            "inflight": {worker.worker: worker.inflight for worker in now.workers},
+        },
     )
 
 

@@ -145,7 +145,7 @@ class HistoryStore:
     async def _read(self, stream: str, after: str, count: int) -> list[Entry]:
         oldest = after if after == "-" else f"({after}"
         with _translated():
-            found = await self._client.xrevrange(stream, "+", oldest, count=count)
+            found: Any = await self._client.xrevrange(stream, "+", oldest, count=count)
         return [Entry(id_.decode(), orjson.loads(fields[b"row"])) for id_, fields in found]
 
 
