@@ -1,0 +1,77 @@
+"""workers.tiny.trio: written once, whole or not at all, named by content."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from workers.tiny import TinyTrio, prepare, trio
+from workers.tiny.trio import SHIPPED_DRAFT, SHIPPED_TARGET
+
+MEGABYTE = 1024 * 1024
+
+
+def sums(folder: Path) -> dict[str, str]:
+    return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in folder.iterdir()}
+
+
+def test_shipped_files_fit_in_a_wheel() -> None:
+    assert SHIPPED_TARGET.stat().st_size <= 8 * MEGABYTE
+    assert SHIPPED_DRAFT.stat().st_size <= 8 * MEGABYTE
+
+
+def test_writes_both_files_and_nothing_else(tmp_path: Path) -> None:
+    found = prepare(tmp_path / "new" / "cache", 1)
+    assert {found.target, found.draft} == set((tmp_path / "new" / "cache").iterdir())
+    assert found.target.read_bytes()[:4] == b"GGUF"
+    assert found.draft.read_bytes() == SHIPPED_DRAFT.read_bytes()
+
+
+def test_second_call_writes_nothing(tmp_path: Path) -> None:
+    first = prepare(tmp_path, 1)
+    before = {p: p.stat().st_mtime_ns for p in tmp_path.iterdir()}
+    assert prepare(tmp_path, 1) == first
+    assert {p: p.stat().st_mtime_ns for p in tmp_path.iterdir()} == before
+
+
+def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
+    prepare(tmp_path / "a", 2)
+    prepare(tmp_path / "b", 2)
+    assert sums(tmp_path / "a") == sums(tmp_path / "b")
+
+
+def test_depth_and_content_change_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = prepare(tmp_path, 1)
+    assert prepare(tmp_path, 2).target != first.target
+    other = tmp_path / "other.gguf"
+    shutil.copyfile(SHIPPED_DRAFT, other)
+    with other.open("ab") as file:
+        file.write(b"\0")
+    monkeypatch.setattr(trio, "SHIPPED_DRAFT", other)
+    assert prepare(tmp_path, 1).draft != first.draft
+
+
+def test_callers_may_race(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: prepare(tmp_path, 1), range(4)))
+    assert set(found) == {TinyTrio(target=found[0].target, draft=found[0].draft)}
+    assert set(tmp_path.iterdir()) == {found[0].target, found[0].draft}
+
+
+def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"GGUF but no more")
+    monkeypatch.setattr(trio, "SHIPPED_TARGET", broken)
+    cache = tmp_path / "cache"
+    with pytest.raises(Exception, match=r".+"):
+        prepare(cache, 1)
+    assert list(cache.iterdir()) == []
+
+
+def test_negative_count_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="must not be negative"):
+        prepare(tmp_path, -1)
