@@ -18,6 +18,7 @@ from workers.agent import AgentOptions, run_agent
 from workers.clock import SystemClock
 from workers.config import Config, ConfigError, load_config
 from workers.registry import open_registry
+from workers.registry.beacon import Beacon
 
 if TYPE_CHECKING:
     from workers.spec import WorkerSpec
@@ -76,7 +77,7 @@ def agent(path: Path, names: tuple[str, ...], state_dir: Path, drain_timeout: fl
 async def _run(specs: tuple[WorkerSpec, ...], url: str, options: AgentOptions) -> None:
     """Until SIGTERM or Ctrl-C; a second one does not wait for running requests."""
     clock = SystemClock()
-    registry = open_registry(url, options.cluster_secret, clock)
+    registry = Beacon(open_registry(url, options.cluster_secret, clock), options.state_dir)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     async with asyncio.TaskGroup() as tasks:

@@ -237,10 +237,12 @@ class Supervisor:
         """Take nothing new and let running requests finish, for at most `drain_timeout`."""
         self._drain_or_undrain(Verb.DRAIN)
         deadline = self._host.clock.monotonic() + self._host.drain_timeout
+        tells = self._engine.routes.slots is not None
         quiet = 0
         while quiet < _IDLE_LOOKS and self._host.clock.monotonic() < deadline:
             busy = await health.busy_slots(http, self._engine.routes)
-            quiet = 0 if busy else quiet + 1
+            # A server deep in a prompt does not answer in time: that is not idleness.
+            quiet = quiet + 1 if busy == 0 or not tells else 0
             message = await self._message(_DRAIN_POLL_S)
             if isinstance(message, Exited) and message.pid == process.pid:
                 break
