@@ -127,7 +127,7 @@ def _engine_rules(worker: WorkerSection) -> Iterator[tuple[str, str, str]]:
                 yield key, message, f"remove `{key}`, or remove `url` to have it started"
     elif worker.api_key is not None:
         yield "api_key", "a worker that we start has a key of its own", "remove `api_key`"
-    elif worker.engine != mode.engine:
+    elif worker.engine not in (mode.engine, "external"):
         yield "mode", f"engine {worker.engine} has no mode {worker.mode}", f"use {mode.engine}"
 
 

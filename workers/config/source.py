@@ -60,8 +60,7 @@ def _read_file(source: Source, path: Path) -> None:
         mark = getattr(error, "problem_mark", None)
         source.lines[()] = mark.line + 1 if mark else 1
         reason = getattr(error, "problem", None) or str(error)
-        fix = "correct the indentation, quotes or brackets at or just above this line"
-        source.findings.append(Finding((), f"is not YAML: {reason}", fix))
+        source.findings.append(Finding((), f"is not YAML: {reason}", _yaml_fix(path, mark)))
     else:
         data = {} if node is None else _data(source, node, ())
         if isinstance(data, dict):
@@ -69,6 +68,14 @@ def _read_file(source: Source, path: Path) -> None:
         else:
             fix = "start it with a section, such as `models:`"
             source.findings.append(Finding((), "must be sections with keys", fix))
+
+
+def _yaml_fix(path: Path, mark: yaml.Mark | None) -> str:
+    """The usual causes; a variable inside braces is the one that is hard to see."""
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    if mark is not None and mark.line < len(lines) and "${" in lines[mark.line]:
+        return "put quotes around a ${VARIABLE} that stands inside { } or [ ]"
+    return "correct the indentation, quotes or brackets at or just above this line"
 
 
 def _data(source: Source, node: yaml.Node, at: Location) -> Any:
