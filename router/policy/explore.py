@@ -21,6 +21,12 @@ _SQRT_HALF = 0.7071067811865476
 _NOISE = 0.2  # relative spread of one observation
 
 
+_ADVANCE = 150.0
+_REPAID = 500.0
+"""Trying pays most at the start, so the budget of the first 150 requests may be spent on the first
+few; the advance is paid back by the 500th, well within the window over which the budget holds."""
+
+
 class Option(NamedTuple):
     """A worker as the explorer sees it: predicted seconds, their sd, and the decode seconds."""
 
@@ -58,7 +64,10 @@ class Budget:
 
     def affords(self, loss: float, served: float) -> bool:
         """Whether a request of `served` seconds may cost `loss` seconds more."""
-        return self._spent + loss <= self._share * (self._served + served)
+        seen = len(self._rows)
+        mean = (self._served + served) / (seen + 1)
+        ahead = _ADVANCE * max(0.0, 1.0 - seen / _REPAID)
+        return self._spent + loss <= self._share * (self._served + served + ahead * mean)
 
     def book(self, loss: float, served: float) -> None:
         """Enter one request."""

@@ -132,7 +132,8 @@ class LearnedPolicy:
         loss = totals[index] - totals[best]
         if index == best or loss > self._set.baseline_max_loss_s:
             return 0.0, -1
-        return self._set.baseline_share, index
+        # Half a percent of the requests, but never more than half a percent of the seconds.
+        return self._set.baseline_share * min(1.0, totals[best] / max(loss, 1e-9)), index
 
     def _book(self, prices: Sequence[Price], index: int, reason: Reason) -> None:
         served = prices[index].total
