@@ -201,7 +201,7 @@ def export(
 ) -> None:
     """Write target.gguf and draft.gguf into the folder."""
     target, mtp, draft = nets
-    assert len(tokens) == VOCAB  # noqa: S101
+    assert len(tokens) == VOCAB
     w = gguf.GGUFWriter(str(folder / "target.gguf"), "qwen35")
     target_header(w)
     write_vocabulary(w, tokens, merges)

@@ -1,4 +1,4 @@
-"""The three networks in torch, written to compute what llama.cpp's qwen35 and dflash graphs compute."""
+"""The three networks in torch: what llama.cpp's qwen35 and dflash graphs compute."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ class Mtp(nn.Module):
 
 
 class DraftLayer(nn.Module):
-    """One DFlash2 layer: attention over context and block, both branches wrapped in convolutions."""
+    """One DFlash2 layer: attention and SwiGLU, each between two convolutions."""
 
     def __init__(self, width: int, d: DraftShape) -> None:
         super().__init__()

@@ -10,7 +10,7 @@ SPECIALS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|mask|>")
 
 @dataclass(frozen=True, slots=True)
 class TargetShape:
-    """The target: a small qwen35 trunk; `layers` is one letter a layer, D(eltaNet) or A(ttention)."""
+    """A small qwen35 trunk; `layers` has a letter a layer, D(eltaNet) or A(ttention)."""
 
     width: int = 256
     layers: str = "DADA"
