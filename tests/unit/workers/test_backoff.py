@@ -4,7 +4,7 @@ import random
 
 from workers.backoff import Backoff
 
-RNG = random.Random(1)  # noqa: S311
+RNG = random.Random(1)
 CALM = Backoff(first=1.0, factor=2.0, cap=5.0, limit=5, window=100.0, jitter=0.0)
 
 
