@@ -71,7 +71,7 @@ def _splice(payload: Mapping[str, Any], body: bytes) -> bytes | None:
         # Inside a JSON string the quotes would be escaped, so a match is a key; if it is the only
         # one it is the top-level one that `payload` shows.
         body, count = _STREAM_FALSE.subn(b'"stream":true', body)
-        if count != 1 or payload["stream"] not in (False, None):
+        if count != 1 or not (payload["stream"] is False or payload["stream"] is None):
             return None
     start = body.index(b"{") + 1
     return body[:start] + added + body[start:]

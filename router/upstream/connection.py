@@ -216,7 +216,7 @@ class Connection(asyncio.Protocol):
             self._head_size = 0
         else:
             self._head_raw += len(data)
-        if self._complete:
+        if self._complete and self._excess <= self._pool.limits.chunk_line:
             self._end(exchange)
         elif self._fault is not None or not self._body or self._excess > 0:
             self._check()

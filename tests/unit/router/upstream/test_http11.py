@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+import uvloop
+
+from router.core.errors import UpstreamFailed
+from router.upstream import UpstreamRequest
+from router.upstream.exchange import HTTP11Limits
+from router.upstream.http11 import HTTP11Upstream
+from tests.support.raw_server import PATIENCE, STREAM_HEAD, answer, chunk, raw_server
+
+
+def ask(url: str, body: bytes = b"{}", **fields) -> UpstreamRequest:
+    return UpstreamRequest(
+        url, "POST", "/v1/x", body, (), **{"first_byte_timeout": PATIENCE, **fields}
+    )
+
+
+async def fetch(upstream, url: str, body: bytes = b"{}") -> bytes:
+    response = await upstream.open(ask(url, body))
+    body = b"".join([part async for part in response.chunks()])
+    await response.aclose()
+    return body
+
+
+async def _answers(peer) -> None:
+    while True:
+        await peer.request()
+        await peer.send(answer(b"ok"))
+
+
+async def test_connections_are_counted_and_few_are_kept():
+    upstream = HTTP11Upstream(HTTP11Limits(idle_connections=2))
+    async with raw_server(_answers) as server:
+        for _ in range(3):
+            await asyncio.gather(*(fetch(upstream, server.url) for _ in range(5)))
+        assert upstream.connects == len(server.peers) == 5 + 3 + 3
+        await upstream.aclose()
+
+
+async def test_idle_connections_grow_old():
+    upstream = HTTP11Upstream(HTTP11Limits(idle_seconds=0.0))
+    async with raw_server(_answers) as server:
+        for _ in range(3):
+            await fetch(upstream, server.url)
+            await asyncio.sleep(0.01)
+        assert upstream.connects == 3
+        await upstream.aclose()
+
+
+async def test_worker_that_never_reads_the_body_is_heard():
+    async def script(peer) -> None:
+        await peer.head()
+        await peer.send(answer(b"too large", status=b"413 Payload Too Large"))
+        await asyncio.sleep(PATIENCE)
+
+    upstream = HTTP11Upstream()
+    async with raw_server(script) as server:
+        for _ in range(2):
+            assert await fetch(upstream, server.url, bytes(20_000_000)) == b"too large"
+        assert upstream.connects == 2
+        await upstream.aclose()
+
+
+async def test_a_stale_cancellation_does_not_harm_the_next_exchange():
+    """The answer arrives, another request takes the connection, then the first is cancelled."""
+    upstream = HTTP11Upstream()
+    async with raw_server(_answers) as server:
+        await fetch(upstream, server.url)
+        first = asyncio.ensure_future(upstream.open(ask(server.url)))
+        await asyncio.sleep(0)
+        (pool,) = upstream._pools.values()
+        while not pool.idle:  # noqa: ASYNC110 - until the answer has come: no event tells
+            await asyncio.sleep(0)
+        second = asyncio.ensure_future(fetch(upstream, server.url))
+        first.cancel()
+        assert await second == b"ok"
+        await asyncio.wait([first])
+        assert upstream.connects == 1
+        await upstream.aclose()
+
+
+async def test_closing_while_a_reader_waits_wakes_it():
+    async def script(peer) -> None:
+        await peer.request()
+        await peer.send(STREAM_HEAD + chunk(b"x"))
+        await peer.until_gone()
+
+    async def read(response) -> list[bytes]:
+        return [part async for part in response.chunks()]
+
+    upstream = HTTP11Upstream()
+    async with raw_server(script) as server:
+        response = await upstream.open(ask(server.url))
+        task = asyncio.ensure_future(read(response))
+        await asyncio.sleep(0.01)
+        await response.aclose()
+        with pytest.raises(UpstreamFailed, match="given up"):
+            await task
+        await upstream.aclose()
+
+
+async def test_closed_transport_keeps_no_connection():
+    async def script(peer) -> None:
+        await peer.request()
+        await peer.send(answer(b"ok")[:-1])
+        await go.wait()
+        await peer.send(b"k")
+        await peer.until_gone()
+
+    go = asyncio.Event()
+    upstream = HTTP11Upstream()
+    async with raw_server(script) as server:
+        response = await upstream.open(ask(server.url))
+        await upstream.aclose()
+        go.set()
+        assert b"".join([part async for part in response.chunks()]) == b"ok"
+        async with asyncio.timeout(PATIENCE):
+            await server.peers[0].gone.wait()
+
+
+async def test_forgotten_workers_leave_no_pool():
+    upstream = HTTP11Upstream()
+    for port in range(1, 600):
+        upstream._add_pool(f"http://127.0.0.1:{port}")
+    assert len(upstream._pools) <= 257
+    await upstream.aclose()
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_small_writes_are_not_delayed(loop):
+    """TCP_NODELAY is on, on either event loop."""
+
+    async def main() -> int:
+        upstream = HTTP11Upstream()
+        async with raw_server(_answers) as server:
+            await fetch(upstream, server.url)
+            (pool,) = upstream._pools.values()
+            handle = pool.idle[0]._transport.get_extra_info("socket")
+            with socket.socket(fileno=socket.dup(handle.fileno())) as twin:
+                value = twin.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            await upstream.aclose()
+            return value
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        assert runner.run(main()) != 0
