@@ -172,7 +172,7 @@ async def test_a_killed_server_ends_streams_with_an_error_and_plain_ones_elsewhe
     with real_workers(tmp_path, "ar", "mtp-n3") as (first, second):
         async with gateway(first.record(), second.record(), policy="least_loaded") as gate:
             stream = asyncio.ensure_future(_stream(gate, first.name))
-            plain = asyncio.ensure_future(gate.chat("Count.", max_tokens=2500, ignore_eos=True))
+            plain = asyncio.ensure_future(gate.chat("Count.", max_tokens=600, ignore_eos=True))
             await until(lambda: gate.in_flight == 2)
             await asyncio.sleep(0.5)
             placed = {w.name: w.in_flight for w in gate.fleet.everything()}

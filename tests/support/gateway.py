@@ -81,15 +81,18 @@ async def gateway(
     )
     server = uvicorn.Server(config)
     async with asyncio.TaskGroup() as group:
-        group.create_task(server._serve())
+        serving = group.create_task(server._serve())
         await until(lambda: server.started)
         port = server.servers[0].sockets[0].getsockname()[1]
         url = f"http://127.0.0.1:{port}"
-        async with httpx.AsyncClient(base_url=url, timeout=20.0) as client:
+        async with httpx.AsyncClient(base_url=url, timeout=60.0) as client:
             running = RunningGateway(url, app, registry, outcomes, client, server)
-            await running.publish(*records)
-            yield running
-        server.should_exit = True
+            try:
+                await running.publish(*records)
+                yield running
+            finally:  # also after a failure, so that it does not spread to other tests
+                server.should_exit = True
+                await serving
 
 
 def worker_at(url: str, name: str = "plain", **changes) -> WorkerRecord:

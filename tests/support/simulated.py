@@ -25,11 +25,14 @@ async def simulator(script: Script) -> AsyncIterator[tuple[Simulator, str]]:
     config = uvicorn.Config(app, port=0, lifespan="off", log_config=None, access_log=False)
     server = uvicorn.Server(config)
     async with asyncio.TaskGroup() as group:
-        group.create_task(server._serve())
+        serving = group.create_task(server._serve())
         await until(lambda: server.started)
         port = server.servers[0].sockets[0].getsockname()[1]
-        yield app, f"http://127.0.0.1:{port}"
-        server.should_exit = True
+        try:
+            yield app, f"http://127.0.0.1:{port}"
+        finally:
+            server.should_exit = True
+            await serving
 
 
 @asynccontextmanager
