@@ -17,6 +17,8 @@ LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 @pytest.hookimpl(optionalhook=True)
 def pytest_asyncio_loop_factories(
     config: pytest.Config, item: pytest.Item
-) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]] | None:
-    """Both loops for the upstream suite, the default for the others."""
-    return LOOPS if item.path.name == "test_upstream.py" else None
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Both loops for the upstream suite, asyncio's own for the others."""
+    if item.path.name == "test_upstream.py":
+        return LOOPS
+    return {"asyncio": asyncio.new_event_loop}
