@@ -23,8 +23,10 @@ from router.api.services import Services
 from router.core.tracing import Tracer, passed_on
 from router.dispatch import Dispatcher
 from router.fleet import Fleet, PrefixIndex
+from router.fleet.leases import Leases
 from router.fleet.lingering import Lingering
 from router.fleet.watch import Watch
+from router.in_redis import connect
 from router.logs import LineWriter, RequestLog, configure_logs
 from router.relay import Books, Exchanges
 from router.relay.produced import Remembrance
@@ -108,6 +110,7 @@ def build(
     upstream = HTTP11Upstream()
     exchanges = Exchanges(upstream, _keys(settings), settings.budgets, clock)
     lingering = Lingering(exchanges.busy_slots)
+    leases = _leases(settings, fleet, admission)
     prefixes, rates = PrefixIndex(), RateLimiter(clock, settings.keys)
     dispatcher = Dispatcher(
         clock=clock,
@@ -144,8 +147,17 @@ def build(
         dispatcher=dispatcher,
         exchanges=exchanges,
         recorder=learned.recorder,
-        background=(watch.run, learned.recorder.run, *learned.background, lingering.run),
-        on_close=(upstream.aclose, registry.aclose, *learned.on_close),
+        background=(
+            *(watch.run, learned.recorder.run, lingering.run),
+            *learned.background,
+            *(lease.run for lease in leases),
+        ),
+        on_close=(
+            upstream.aclose,
+            *(lease.aclose for lease in leases),
+            registry.aclose,
+            *learned.on_close,
+        ),
     )
 
 
@@ -208,6 +220,16 @@ def _sight(
             "inflight": {worker.worker: worker.inflight for worker in now.workers},
         },
     )
+
+
+def _leases(
+    settings: Settings, fleet: Fleet, admission: Admission[Reservation]
+) -> tuple[Leases, ...]:
+    """Slots are shared where gateways can meet: one Leases, or none without Redis."""
+    if settings.redis_url is None:
+        return ()
+    name = secrets.token_hex(8)
+    return (Leases(connect(settings.redis_url), fleet, name, admission.depth),)
 
 
 def _edge(

@@ -68,20 +68,23 @@ class Reservation:
 class _Worker:
     """Mutable state of one worker; only the Fleet touches it."""
 
-    __slots__ = ("breaker", "elsewhere", "gone", "held", "lease", "record")
+    __slots__ = ("breaker", "elsewhere", "gone", "held", "lease", "record", "shared")
 
     def __init__(self, record: WorkerRecord) -> None:
         self.record = record
         self.breaker = Breaker()
         self.held: set[Reservation] = set()
         self.gone = False  # left the registry while requests were still running
-        self.lease: int | None = None  # None: every slot is ours
+        self.lease: int | None = None  # None: never leased
+        self.shared = False  # whether slots must be leased before they are used
         self.elsewhere = 0  # in flight through other gateways, as last heard
 
     @property
     def slots(self) -> int:
         slots = self.record.slots
-        return slots if self.lease is None else min(slots, self.lease)
+        if self.lease is None:
+            return 0 if self.shared else slots
+        return min(slots, self.lease)
 
     def has_room(self, context_tokens: float) -> bool:
         if len(self.held) >= self.slots:
@@ -122,6 +125,7 @@ class Fleet:
         self._clock = clock
         self._configured = {name: tuple(aliases) for name, aliases in (models or {}).items()}
         self._workers: dict[str, _Worker] = {}
+        self._shared = False
         self._model_of: dict[str, str] = {}
         self._by_model: dict[str, tuple[_Worker, ...]] = {}
         self._listeners: list[Callable[[WorkerRecord | None, bool], None]] = []
@@ -217,9 +221,14 @@ class Fleet:
             self._notify(None)
 
     def set_leases(self, leases: Mapping[str, int], elsewhere: Mapping[str, int]) -> None:
-        """This gateway's share of each worker's slots, and the others' requests in flight."""
+        """This gateway's share of each worker's slots, and the others' requests in flight.
+
+        From the first call on a worker without a lease has no slots for us.
+        """
+        self._shared = True
         for name, live in self._workers.items():
             before = live.slots
+            live.shared = True
             live.lease = leases.get(name)
             live.elsewhere = elsewhere.get(name, 0)
             if live.slots > before:
@@ -229,7 +238,8 @@ class Fleet:
         """Store one record; whether anything but its heartbeat changed."""
         live = self._workers.get(name)
         if live is None:
-            self._workers[name] = _Worker(record)
+            live = self._workers[name] = _Worker(record)
+            live.shared = self._shared
             return True
         returned, live.gone = live.gone, False
         before, live.record = live.record, record

@@ -80,7 +80,16 @@ def test_leases_bound_what_this_gateway_may_take():
     fleet.set_leases({"plain": 2}, {"plain": 2})
     assert fleet.reserve("plain") is not None
     fleet.set_leases({}, {})
-    assert _one(fleet).slots == 4
+    assert _one(fleet).slots == 0
+
+
+def test_a_worker_that_comes_is_ours_only_once_it_is_leased_where_slots_are_shared():
+    fleet = _fleet(record("a", slots=4))
+    fleet.set_leases({"a": 4}, {})
+    fleet.update([record("a", slots=4), record("b", slots=4)])
+    assert [w.slots for w in fleet.everything()] == [4, 0]
+    fleet.set_leases({"a": 2, "b": 3}, {})
+    assert [w.slots for w in fleet.everything()] == [2, 3]
 
 
 def test_a_lease_never_exceeds_the_slots():

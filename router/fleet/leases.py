@@ -1,0 +1,144 @@
+"""This gateway's share of each worker's slots, leased through Redis in the background.
+
+A worker's slots are one hash in Redis: gateway to granted slots, need, requests in flight, expiry.
+One script per second and worker drops the expired, computes a fair division that every gateway
+would compute the same, and grants of it what the others do not hold. What is in flight is never
+taken back, so the grants never sum to more than the slots. Without Redis every slot is ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from router.in_redis import OUTAGE, Redis, key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from router.core import WorkerSnapshot
+    from router.fleet.live import Fleet
+    from workers.record import WorkerRecord
+
+log = structlog.get_logger(__name__)
+
+LEASE_S: Final = 5.0
+RENEW_S: Final = 1.0
+
+# ARGV: gateway, slots, in flight, need, lease in ms. Returns {granted, in flight elsewhere}.
+_SCRIPT: Final = """
+local me, slots = ARGV[1], tonumber(ARGV[2])
+local busy, need, lease = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local rows = redis.call('HGETALL', KEYS[1])
+local ids, needs, held, elsewhere = {me}, {[me] = need}, 0, 0
+for i = 1, #rows, 2 do
+  local pattern = '(%d+):(%d+):(%d+):(%d+)'
+  local granted, their_need, their_busy, until_ = string.match(rows[i + 1], pattern)
+  if not until_ or tonumber(until_) <= now then
+    redis.call('HDEL', KEYS[1], rows[i])
+  elseif rows[i] ~= me then
+    table.insert(ids, rows[i])
+    needs[rows[i]] = tonumber(their_need)
+    held = held + tonumber(granted)
+    elsewhere = elsewhere + tonumber(their_busy)
+  end
+end
+table.sort(ids)
+local left, share = slots, {}
+for rank, id in ipairs(ids) do
+  local fair = math.floor(slots / #ids) + ((rank <= slots % #ids) and 1 or 0)
+  share[id] = math.min(needs[id], fair)
+  left = left - share[id]
+end
+local progress = true
+while left > 0 and progress do
+  progress = false
+  for _, id in ipairs(ids) do
+    if left > 0 and share[id] < needs[id] then
+      share[id], left, progress = share[id] + 1, left - 1, true
+    end
+  end
+end
+local turn = 0
+while left > 0 do
+  local id = ids[turn % #ids + 1]
+  share[id], left, turn = share[id] + 1, left - 1, turn + 1
+end
+local granted = math.max(busy, math.min(share[me], slots - held))
+redis.call('HSET', KEYS[1], me, granted .. ':' .. need .. ':' .. busy .. ':' .. (now + lease))
+redis.call('PEXPIRE', KEYS[1], lease * 2)
+return {granted, elsewhere}
+"""
+
+
+class Leases:
+    """One task per gateway that keeps its leases; `gateway` names it among the others."""
+
+    def __init__(
+        self, client: Redis, fleet: Fleet, gateway: str, waiting: Callable[[str], int]
+    ) -> None:
+        """`waiting` says how many requests of a model are in the queue."""
+        self._client = client
+        self._fleet = fleet
+        self._gateway = gateway
+        self._waiting = waiting
+        self._changed = asyncio.Event()
+        self.reachable = False
+        fleet.subscribe(self._on_change)
+
+    async def run(self) -> None:
+        """Renew for ever, at once when workers come or change."""
+        while True:
+            self._changed.clear()
+            await self.sync()
+            try:
+                await asyncio.wait_for(self._changed.wait(), RENEW_S)
+            except TimeoutError:
+                continue
+
+    async def sync(self) -> bool:
+        """Renew every lease once; False while Redis is away (the last leases then stay)."""
+        leases: dict[str, int] = {}
+        elsewhere: dict[str, int] = {}
+        try:
+            for worker in self._fleet.everything():
+                leases[worker.name], elsewhere[worker.name] = await self._renew(worker)
+        except OUTAGE as error:
+            self._note(reachable=False, reason=str(error))
+            return False
+        self._note(reachable=True, reason="")
+        self._fleet.set_leases(leases, elsewhere)
+        return True
+
+    async def aclose(self) -> None:
+        """Give everything back to the others, and let go of Redis."""
+        try:
+            for worker in self._fleet.everything():
+                await self._client.hdel(_key(worker.name), self._gateway)
+        except OUTAGE as error:
+            log.info("leases_not_returned", reason=str(error))  # they expire by themselves
+        await self._client.aclose()
+
+    async def _renew(self, worker: WorkerSnapshot) -> tuple[int, int]:
+        busy = worker.in_flight
+        need = busy + self._waiting(worker.record.model)
+        arguments = (self._gateway, worker.record.slots, busy, need, round(1000 * LEASE_S))
+        answer = await self._client.eval(_SCRIPT, 1, _key(worker.name), *arguments)
+        return int(answer[0]), int(answer[1])
+
+    def _on_change(self, worker: WorkerRecord | None, released: bool) -> None:
+        if worker is None:
+            self._changed.set()
+
+    def _note(self, *, reachable: bool, reason: str) -> None:
+        if reachable != self.reachable:
+            log.info("leases", reachable=reachable, reason=reason)
+        self.reachable = reachable
+
+
+def _key(worker: str) -> str:
+    return key("lease", worker)
