@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from workers.tiny import TinyTrio, prepare, trio
 from workers.tiny.trio import SHIPPED_DRAFT, SHIPPED_TARGET
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MEGABYTE = 1024 * 1024
 

@@ -1,0 +1,126 @@
+"""One host's workers: records, orders, exclusive groups, and a registry that comes and goes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.serving import served
+from tests.support.supervised import PATIENCE_S, simulated
+from tests.support.waiting import until
+from workers.agent import AgentOptions, run_agent
+from workers.clock import SystemClock
+from workers.registry import Command, MemoryRegistry, RegistryUnavailable, Verb
+from workers.scripted import Script
+from workers.simulator import Simulator
+from workers.spec import WorkerSpec
+
+pytestmark = pytest.mark.slow
+CLOCK = SystemClock()
+
+
+class Flaky(MemoryRegistry):
+    """A registry that can be away."""
+
+    away = False
+
+    async def publish(self, record):
+        self._check()
+        await super().publish(record)
+
+    async def heartbeat(self, record):
+        self._check()
+        await super().heartbeat(record)
+
+    async def remove(self, name):
+        self._check()
+        await super().remove(name)
+
+    def _check(self):
+        if self.away:
+            raise RegistryUnavailable("away")
+
+
+@asynccontextmanager
+async def running(specs, registry, tmp_path):
+    stop = asyncio.Event()
+    options = AgentOptions(tmp_path, "secret", dict(os.environ), heartbeat=0.2, host="here")
+    async with asyncio.timeout(PATIENCE_S * 3), asyncio.TaskGroup() as tasks:
+        tasks.create_task(run_agent(specs, registry, options, CLOCK, stop))
+        yield
+        stop.set()
+
+
+def _runs(pid):
+    return Path(f"/proc/{pid}").exists()
+
+
+async def states(registry):
+    return {record.name: record.state.value for record in await registry.list()}
+
+
+async def becomes(registry, expected):
+    async with asyncio.timeout(PATIENCE_S):
+        while await states(registry) != expected:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+
+
+async def order(registry, verb, worker, nonce, age=0.0):
+    assert await registry.send(Command(verb, worker, CLOCK.wall() - age, nonce)) == 1
+
+
+async def test_workers_are_published_and_taken_away(tmp_path):
+    registry = MemoryRegistry(CLOCK)
+    async with served(Simulator(Script())) as url:
+        specs = [simulated("ours", "ar"), WorkerSpec("theirs", "m", "ar", url=url)]
+        async with running(specs, registry, tmp_path):
+            await becomes(registry, {"ours": "ready", "theirs": "ready"})
+            before = {r.name: r for r in await registry.list()}
+            assert {r.host for r in before.values()} == {"here"}
+            await asyncio.sleep(0.5)
+            later = {r.name: r for r in await registry.list()}
+            assert all(later[n].heartbeat_at > before[n].heartbeat_at for n in before)
+    assert await states(registry) == {}
+    assert not _runs(before["ours"].pid)
+
+
+async def test_orders_are_obeyed_once_and_stale_or_foreign_ones_not(tmp_path):
+    registry = MemoryRegistry(CLOCK)
+    async with running([simulated("a", "ar")], registry, tmp_path):
+        await becomes(registry, {"a": "ready"})
+        await order(registry, Verb.DRAIN, "a", "late", age=3600.0)
+        await order(registry, Verb.DRAIN, "nobody", "foreign")
+        await asyncio.sleep(0.5)
+        assert await states(registry) == {"a": "ready"}
+        await order(registry, Verb.DRAIN, "a", "1")
+        await becomes(registry, {"a": "draining"})
+        await order(registry, Verb.UNDRAIN, "a", "2")
+        await becomes(registry, {"a": "ready"})
+        await order(registry, Verb.DRAIN, "a", "1")  # replayed
+        await asyncio.sleep(0.5)
+        assert await states(registry) == {"a": "ready"}
+
+
+async def test_one_of_an_exclusive_group_at_a_time(tmp_path):
+    registry = MemoryRegistry(CLOCK)
+    specs = [simulated(name, "ar", exclusive_group="gpu0") for name in ("a", "b")]
+    async with running([*specs, simulated("c", "ar")], registry, tmp_path):
+        await becomes(registry, {"a": "ready", "b": "stopped", "c": "ready"})
+        await order(registry, Verb.LOAD, "b", "1")
+        await becomes(registry, {"a": "stopped", "b": "ready", "c": "ready"})
+
+
+async def test_workers_go_on_while_the_registry_is_away(tmp_path):
+    registry = Flaky(CLOCK)
+    registry.away = True
+    async with running([simulated("a", "ar")], registry, tmp_path):
+        await until(lambda: (tmp_path / "logs" / "workers" / "a.log").exists(), PATIENCE_S)
+        await asyncio.sleep(1.5)
+        assert await states(registry) == {}
+        registry.away = False
+        await becomes(registry, {"a": "ready"})
+        registry.away = True
