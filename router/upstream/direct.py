@@ -25,7 +25,7 @@ _SENT = {"sent": True}
 
 
 class DirectUpstream:
-    """Workers reached through httpx over HTTP/1.1, the machine's proxy settings left aside."""
+    """Workers reached through httpx over HTTP/1.1, proxies left aside; https for attached ones."""
 
     def __init__(self) -> None:
         self._transport = httpx.AsyncHTTPTransport(limits=_LIMITS, trust_env=False)
@@ -76,7 +76,7 @@ class DirectResponse:
 
 def _check(request: UpstreamRequest) -> httpx.Request:
     """The request for httpx, with nothing of httpx's own defaults in it."""
-    origin = Origin.parse(request.base_url)
+    origin = Origin.parse(request.base_url, ("http", "https"))
     request_head(origin, request)  # refuses what the other transport refuses
     body = request.body if request.body or request.method not in ("GET", "HEAD") else None
     return httpx.Request(

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from router.upstream.exchange import HTTP11Response
 
 
+_NAME_SECONDS = 30.0  # how long a looked-up name is trusted, like most resolvers' lowest TTL
+
+
 class HTTP11Upstream:
     """Workers reached over plain HTTP/1.1. Belongs to the event loop it is first used on."""
 
@@ -65,7 +68,16 @@ class HTTP11Upstream:
 class _Pool:
     """The connections to one worker: those at rest on a stack, the freshest on top."""
 
-    __slots__ = ("closed", "connections", "connects", "idle", "limits", "origin")
+    __slots__ = (
+        "_address",
+        "_known_until",
+        "closed",
+        "connections",
+        "connects",
+        "idle",
+        "limits",
+        "origin",
+    )
 
     def __init__(self, origin: Origin, limits: HTTP11Limits) -> None:
         self.origin = origin
@@ -74,6 +86,8 @@ class _Pool:
         self.connections = 0  # open, idle or not
         self.connects = 0  # ever made
         self.closed = False
+        self._address: str | None = None  # where the worker's name led last
+        self._known_until = 0.0
 
     def take(self) -> Connection | None:
         """An idle connection the worker has not closed, if there is one."""
@@ -105,13 +119,10 @@ class _Pool:
             self.idle.pop().abort()
 
     async def connect(self, seconds: float) -> Connection:
-        loop = asyncio.get_running_loop()
-        origin = self.origin
+        """A new connection; see `Upstream.open` for what it raises."""
         try:
             async with asyncio.timeout(seconds):
-                _, connection = await loop.create_connection(
-                    lambda: Connection(loop, self), origin.host, origin.port
-                )
+                return await self._dial()
         except TimeoutError as error:
             raise UpstreamTimeout(
                 "the worker did not accept a connection in time", extra={"sent": False}
@@ -120,4 +131,27 @@ class _Pool:
             raise UpstreamFailed(
                 "the worker does not accept connections", extra={"sent": False}
             ) from error
+
+    async def _dial(self) -> Connection:
+        """Connect to the address last reached, or look the name up.
+
+        llama-server ends the connection with every stream: without this each one would wait for
+        the name service.
+        """
+        loop = asyncio.get_running_loop()
+        known, self._address = self._address, None
+        if known is not None and loop.time() < self._known_until:
+            try:
+                return await self._connect_to(known)
+            except OSError:  # it may have moved
+                pass
+        self._known_until = loop.time() + _NAME_SECONDS
+        return await self._connect_to(self.origin.host)
+
+    async def _connect_to(self, host: str) -> Connection:
+        loop = asyncio.get_running_loop()
+        transport, connection = await loop.create_connection(
+            lambda: Connection(loop, self), host, self.origin.port
+        )
+        self._address = transport.get_extra_info("peername")[0]
         return connection

@@ -41,20 +41,20 @@ class Origin:
     starts: dict[_Key, bytes] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
-    def parse(cls, base_url: str) -> Origin:
-        """Read http://HOST[:PORT].
+    def parse(cls, base_url: str, schemes: tuple[str, ...] = ("http",)) -> Origin:
+        """Read SCHEME://HOST[:PORT].
 
         Raises:
             UpstreamFailed: another scheme, no host, a bad port, a user or a path, not ASCII.
         """
         try:
             parts = urlsplit(base_url)
-            port = parts.port or 80
+            port = parts.port or (443 if parts.scheme == "https" else 80)
         except ValueError as error:
-            raise _unusable() from error
+            raise _unusable(schemes) from error
         plain = base_url.isascii() and not parts.path.strip("/") and "@" not in parts.netloc
-        if parts.scheme != "http" or not parts.hostname or not plain or parts.query:
-            raise _unusable()
+        if parts.scheme not in schemes or not parts.hostname or not plain or parts.query:
+            raise _unusable(schemes)
         return cls(parts.hostname, port, parts.netloc.encode("ascii"))
 
 
@@ -95,8 +95,9 @@ def _start(origin: Origin, request: UpstreamRequest) -> bytes:
     return start
 
 
-def _unusable() -> UpstreamFailed:
-    return UpstreamFailed("the worker's address is not http://HOST:PORT", extra={"sent": False})
+def _unusable(schemes: tuple[str, ...]) -> UpstreamFailed:
+    wanted = " or ".join(f"{scheme}://HOST:PORT" for scheme in schemes)
+    return UpstreamFailed(f"the worker's address is not {wanted}", extra={"sent": False})
 
 
 def _is_token(text: str) -> bool:

@@ -130,6 +130,41 @@ async def test_forgotten_workers_leave_no_pool():
     await upstream.aclose()
 
 
+async def test_a_name_is_looked_up_once_for_many_streams(monkeypatch):
+    async def script(peer) -> None:
+        await peer.request()
+        await peer.send(STREAM_HEAD + chunk(b"x") + b"0\r\n\r\n")
+
+    def counted(*args, **kwargs):
+        looked_up.append(args[0])
+        return lookup(*args, **kwargs)
+
+    looked_up: list[str] = []
+    lookup = socket.getaddrinfo
+    upstream = HTTP11Upstream()
+    async with raw_server(script) as server:
+        monkeypatch.setattr(socket, "getaddrinfo", counted)
+        url = server.url.replace("127.0.0.1", "localhost")
+        for _ in range(5):
+            assert await fetch(upstream, url) == b"x"
+        assert upstream.connects == 5
+        await upstream.aclose()
+    assert looked_up.count("localhost") == 1
+
+
+async def test_a_name_is_looked_up_again_when_its_address_fails():
+    upstream = HTTP11Upstream()
+    async with raw_server(_answers) as server:
+        url = server.url.replace("127.0.0.1", "localhost")
+        await fetch(upstream, url)
+        (pool,) = upstream._pools.values()
+        pool.idle.pop().abort()
+        pool._address = "127.0.0.9"  # nobody listens there
+        assert await fetch(upstream, url) == b"ok"
+        assert pool._address == "127.0.0.1"
+        await upstream.aclose()
+
+
 @pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
 def test_small_writes_are_not_delayed(loop):
     """TCP_NODELAY is on, on either event loop."""

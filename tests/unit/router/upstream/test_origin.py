@@ -82,3 +82,8 @@ def test_a_refused_request_is_not_remembered():
         with pytest.raises(UpstreamFailed):
             request_head(origin, ask(((b"a", b"b\r\nc: d"),)))
     assert origin.starts == {}
+
+
+def test_https_is_for_the_transport_that_speaks_it():
+    origin = Origin.parse("https://h", ("http", "https"))
+    assert (origin.host, origin.port) == ("h", 443)
