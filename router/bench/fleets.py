@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def equal_fleets(config: Path, folder: Path, *, routed: str) -> tuple[Path, dict[str, str]]:
-    """Write a config with the fleets into `folder`; returns it and target name -> model.
+def equal_fleets(
+    config: Path, folder: Path, *, routed: str
+) -> tuple[Path, dict[str, str], tuple[str, ...]]:
+    """Write a config with the fleets into `folder`: the file, target -> model, worker names.
 
     Only the first model of `config` is measured.
 
@@ -42,7 +44,7 @@ def equal_fleets(config: Path, folder: Path, *, routed: str) -> tuple[Path, dict
     document = document | {"models": models, "workers": fleet}
     path = folder / "bench.yaml"
     path.write_text(yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
-    return path, targets
+    return path, targets, tuple(w["name"] for w in fleet)
 
 
 def _copy(pattern: dict[str, Any], model: str, mode: str, number: int) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import socket
 import sys
 import tempfile
 from contextlib import AsyncExitStack
@@ -103,13 +104,22 @@ async def _open(options: dict[str, Any], resources: AsyncExitStack) -> tuple[str
         return options["url"], await _pins(options["url"], options["model"], options["token"])
     from router.bench.fleets import equal_fleets
     from router.cli.stack import StackOptions, running_stack
+    from router.cli.tiny_config import write_tiny_config
 
     folder = Path(resources.enter_context(tempfile.TemporaryDirectory(prefix="specroute-bench-")))
-    config, targets = equal_fleets(options["config"], folder, routed=ROUTED)
-    stack = await resources.enter_async_context(
-        running_stack(StackOptions(config=config, state_dir=folder, port=0, quiet=True))
-    )
-    return stack.url, targets
+    base = options["config"] or write_tiny_config(folder)
+    config, targets, workers = equal_fleets(base, folder, routed=ROUTED)
+    stack = StackOptions(config, folder, "127.0.0.1", _free_port(), workers)
+    click.echo(f"starting {len(workers)} workers", err=True)
+    running = await resources.enter_async_context(running_stack(stack))
+    return running.url, targets
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 async def _pins(url: str, model: str, token: str | None) -> dict[str, str]:

@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import workers.tiny
+from router.cli.check import check
 
 TINY = Path(workers.tiny.__file__).parent
 
@@ -50,16 +52,16 @@ BROKEN = {
 }
 
 
-def run_check(path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "router", "check", "-c", str(path), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+def run_check(path: Path, *arguments: str):
+    """In this process: seventeen interpreters would cost a minute."""
+    return CliRunner().invoke(check, ["-c", str(path), *arguments])
 
 
 def test_a_good_file_is_ok_and_shows_the_command_lines(tmp_path):
     path = tmp_path / "good.yaml"
     path.write_text(GOOD)
     done = run_check(path, "--json")
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.exit_code == 0, done.output
     answer = json.loads(done.stdout)
     assert answer["ok"] is True
     assert answer["problems"] == []
@@ -78,8 +80,8 @@ def test_each_broken_file_is_told_where_and_what_to_do(tmp_path, name):
     path = tmp_path / "broken.yaml"
     path.write_text(GOOD.replace(old, new, 1))
     done = run_check(path, "--json")
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.exit_code == 1, done.output
+    assert isinstance(done.exception, SystemExit)
     problems = json.loads(done.stdout)["problems"]
     assert problems
     text = "\n".join(f"{p['message']} {p['fix']}" for p in problems)
@@ -91,9 +93,9 @@ def test_each_broken_file_is_told_where_and_what_to_do(tmp_path, name):
 
 def test_a_file_that_is_not_there(tmp_path):
     done = run_check(tmp_path / "none.yaml")
-    assert done.returncode in (1, 2)
+    assert done.exit_code in (1, 2)
     assert "none.yaml" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert isinstance(done.exception, SystemExit)
 
 
 def test_the_schema_knows_the_modes():

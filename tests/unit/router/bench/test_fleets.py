@@ -20,7 +20,7 @@ CONFIG = {
 def test_fleets_are_equal_in_number_and_settings(tmp_path):
     source = tmp_path / "c.yaml"
     source.write_text(yaml.safe_dump(CONFIG))
-    path, targets = equal_fleets(source, tmp_path, routed="routed")
+    path, targets, workers = equal_fleets(source, tmp_path, routed="routed")
     document = yaml.safe_load(path.read_text())
     assert targets["routed"] == "tiny"
     assert set(targets) == {"routed", "dflash2-margin", "mtp-n3", "ar"}
@@ -31,6 +31,7 @@ def test_fleets_are_equal_in_number_and_settings(tmp_path):
         if target != "routed":
             assert {w["mode"] for w in fleet} == {target}
     names = [w["name"] for w in document["workers"]]
+    assert tuple(names) == workers
     assert len(set(names)) == 12
     drafts = [w for w in document["workers"] if w["mode"] == "dflash2-margin"]
     assert all(w["draft"] == "/m/d.gguf" for w in drafts)
