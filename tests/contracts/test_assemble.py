@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-import subprocess
-import sys
-import time
 from typing import TYPE_CHECKING, Any
 
-import httpx
 import orjson
 import pytest
 
 from router.upstream import UpstreamRequest, build_upstream
 from router.upstream.assemble import Assembler, can_assemble, upstream_body
 from router.upstream.sse import StreamTap, UsageFilter
-from workers.tiny.trio import SHIPPED_TARGET
+from tests.support.engines import real_workers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.support.engines import RealWorker
+
 pytestmark = pytest.mark.engine
 
-START_WITHIN = 60.0  # seconds; it takes half a second on a free machine
 CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
 TALK = [{"role": "user", "content": "Count from 1 to 5."}]
 SCHEMA = {"type": "object", "properties": {"a": {"enum": [1, 2]}}, "required": ["a"]}
@@ -66,43 +62,24 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def engine() -> Iterator[str]:
-    """A real llama.cpp server on the bundled target; its URL."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    flags = ["-m", str(SHIPPED_TARGET), "--host", "127.0.0.1", "--port", str(port)]
-    argv = [sys.executable, "-m", "workers.llama_embedded", *flags, "-c", "1024", "-t", "1"]
-    process = subprocess.Popen(
-        [*argv, "-np", "1"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    url = f"http://127.0.0.1:{port}"
-    try:
-        _wait_until_ready(url, process)
-        yield url
-    finally:
-        process.terminate()
-        process.wait(timeout=20)
+@pytest.fixture(scope="module", params=["ar", "dflash2-margin"])
+def engine(request, tmp_path_factory) -> Iterator[RealWorker]:
+    """A real llama.cpp server on the bundled trio."""
+    folder = tmp_path_factory.mktemp("engine")
+    with real_workers(folder, request.param, slots=1) as (worker,):
+        yield worker
 
 
-def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + START_WITHIN
-    while time.monotonic() < end and process.poll() is None:
-        try:
-            if httpx.get(url + "/health").status_code == 200:
-                return
-        except httpx.TransportError:
-            pass
-        time.sleep(0.05)
-    raise AssertionError("the engine did not start")
+def ask(worker: RealWorker, path: str, body: bytes) -> UpstreamRequest:
+    key = worker.headers["authorization"].encode()
+    headers = ((b"content-type", b"application/json"), (b"authorization", key))
+    return UpstreamRequest(worker.url, "POST", path, body, headers)
 
 
-async def said(url: str, path: str, body: bytes) -> tuple[int, bytes, list[bytes]]:
+async def said(worker: RealWorker, path: str, body: bytes) -> tuple[int, bytes, list[bytes]]:
     """Status, content type and the chunks of one exchange."""
     upstream = build_upstream("http11")
-    headers = ((b"content-type", b"application/json"),)
-    response = await upstream.open(UpstreamRequest(url, "POST", path, body, headers))
+    response = await upstream.open(ask(worker, path, body))
     try:
         chunks = [chunk async for chunk in response.chunks()]
         return response.status, dict(response.headers)[b"content-type"], chunks
@@ -189,17 +166,11 @@ async def test_refusal_of_a_stream_is_a_plain_answer(engine):
 async def test_leaving_a_stream_ends_the_workers_work(engine):
     upstream = build_upstream("http11")
     body = orjson.dumps({"messages": TALK, "stream": True, "max_tokens": 900, "ignore_eos": True})
-    headers = ((b"content-type", b"application/json"),)
-    response = await upstream.open(UpstreamRequest(engine, "POST", CHAT, body, headers))
+    response = await upstream.open(ask(engine, CHAT, body))
     async for _ in response.chunks():
         break
     await response.aclose()
     await upstream.aclose()
     async with asyncio.timeout(20):  # it looks about once a second
-        while await _is_busy(engine):  # noqa: ASYNC110 - another process
+        while await engine.busy():  # noqa: ASYNC110 - another process
             await asyncio.sleep(0.1)
-
-
-async def _is_busy(url: str) -> bool:
-    async with httpx.AsyncClient() as client:
-        return any(slot["is_processing"] for slot in (await client.get(url + "/slots")).json())
