@@ -21,6 +21,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "up": ("router.cli.up:up", "Everything in one: Redis, workers, gateway."),
     "gateway": ("router.cli.gateway:gateway", "The gateway alone, stateless."),
     "agent": ("router.cli.agent:agent", "Run and supervise workers on this host."),
+    "dashboard": ("router.cli.dashboard:dashboard", "The ops dashboard alone, reading Redis."),
+    "report": ("router.cli.report:report", "One HTML page of figures and plots."),
     "check": ("router.cli.check:check", "Validate a config; print each worker's command line."),
     "route": ("router.cli.route:route", "The routing decision for a chat body, nothing generated."),
     "workers": ("router.cli.workers:workers", "List and control the workers of a gateway."),
