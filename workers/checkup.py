@@ -16,7 +16,7 @@ from workers.placement import misplaced
 if TYPE_CHECKING:
     from workers.config import Config
     from workers.engines import Engine
-    from workers.gpus import GPU
+    from workers.placement import GPU
     from workers.spec import WorkerSpec
 
 _PORT = 0  # chosen at start, unless the worker names one

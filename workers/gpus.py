@@ -5,20 +5,11 @@ from __future__ import annotations
 import csv
 import shutil
 import subprocess
-from dataclasses import dataclass
+
+from workers.placement import GPU
 
 _QUERY = "index,name,memory.total,memory.free"
 _TIMEOUT_S = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class GPU:
-    """One device. Memory in MiB."""
-
-    index: int
-    name: str
-    total_mib: int
-    free_mib: int
 
 
 def inventory(path: str) -> tuple[GPU, ...]:

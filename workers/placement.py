@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from workers.gpus import GPU
     from workers.spec import WorkerSpec
+
+
+@dataclass(frozen=True, slots=True)
+class GPU:
+    """One device. Memory in MiB."""
+
+    index: int
+    name: str
+    total_mib: int
+    free_mib: int
 
 
 def misplaced(spec: WorkerSpec, gpus: tuple[GPU, ...]) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from workers.gpus import GPU, inventory, parse
+from workers.gpus import inventory, parse
+from workers.placement import GPU
 
 
 def test_lines_of_nvidia_smi():

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from workers.gpus import GPU
-from workers.placement import misplaced
+from workers.placement import GPU, misplaced
 from workers.spec import GPUSettings, WorkerSpec
 
 HERE = (GPU(0, "P40", 24576, 24000), GPU(1, "P40", 24576, 24000))
