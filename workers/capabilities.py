@@ -20,7 +20,8 @@ _FLAG = re.compile(r"(?<![\w-])--?[A-Za-z][\w.-]*")
 _NAMES_END = re.compile(r"(?<![,\s])\s{2,}")  # names are padded after commas, then the explanation
 _REMOVED = "has been removed"
 _SPEC_TYPES = re.compile(r"--spec-type\s+\[?([\w|,-]+)")
-_BUILD = re.compile(r"version:\s*(\d+)|build[:\s]+(\d+)|\bb(\d{3,})\b")
+# In the order of trust: new builds print a version of their own before the build's number.
+_BUILDS = (r"\bbuild[:\s]+(\d+)", r"version:\s*(\d+)\s*\(", r"\bb(\d{3,})\b")
 _PATCH_MARK = "--spec-draft-ctx"
 _TIMEOUT_S = 60.0  # a CUDA build may look for devices before it prints its help
 # DFlash2 came with b10658; only a known lower number is refused outright (contract, section 2).
@@ -42,9 +43,9 @@ class Capabilities:
     @property
     def build(self) -> int | None:
         """The build number; None when the binary does not tell (many print 0)."""
-        found = _BUILD.search(self.version)
-        number = int(next(group for group in found.groups() if group)) if found else 0
-        return number or None
+        found = (re.search(pattern, self.version) for pattern in _BUILDS)
+        numbers = (int(match.group(1)) for match in found if match)
+        return next(numbers, 0) or None
 
     @property
     def dialect(self) -> BuildDialect:

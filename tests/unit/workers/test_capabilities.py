@@ -37,7 +37,16 @@ def test_flags_are_those_that_open_a_line_and_are_not_removed():
 
 @pytest.mark.parametrize(
     ("text", "build"),
-    [("version: 0 (unknown)", None), ("", None), ("build: 4321 (x)", 4321), ("b10658", 10658)],
+    [
+        ("version: 0 (unknown)", None),
+        ("version: 1.2.0 (build 0, commit unknown)", None),
+        ("version: 1.2.0 (build 11434, commit abc123)", 11434),
+        ("version: 4567 (abc123) built with gcc 13", 4567),
+        ("version: 1.2", None),
+        ("", None),
+        ("build: 4321 (x)", 4321),
+        ("b10658", 10658),
+    ],
 )
 def test_many_builds_do_not_tell_their_number(text, build):
     found = parse(HELP, text)
