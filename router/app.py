@@ -17,6 +17,7 @@ from router import __version__
 from router.access import Admission, Authenticator, KeyRing, RateLimiter
 from router.api.control import PolicySwitch
 from router.api.edge import ENDPOINTS, Edge
+from router.api.figures import Figures
 from router.api.passthrough import Passthrough
 from router.api.raw import raw_endpoints
 from router.api.services import Services
@@ -35,9 +36,10 @@ from router.telemetry.chronicle import Chronicle, Sight
 from router.telemetry.decision_log import DecisionLog
 from router.telemetry.feed import Feed
 from router.telemetry.history_store import HistoryStore
-from router.telemetry.metrics import Gauges, Metrics, WorkerGauge
+from router.telemetry.metrics import Gauges, Metrics, SpeedupGauge, WorkerGauge
 from router.telemetry.recorder import Recorder
 from router.telemetry.sharing import StatsSync
+from router.telemetry.speedups import speedups
 from router.telemetry.store import MemoryStatsStore, open_store
 from router.telemetry.tracing import Tracing
 from router.upstream.http11 import HTTP11Upstream
@@ -82,6 +84,7 @@ class _Learned:
     remembrance: Remembrance
     metrics: Metrics
     feed: Feed
+    figures: Figures
     recorder: Recorder
     background: tuple[Callable[[], Coroutine[Any, Any, None]], ...]
     on_close: tuple[Callable[[], Coroutine[Any, Any, None]], ...]
@@ -134,8 +137,7 @@ def build(
         uses_redis=settings.redis_url is not None,
         clock=clock,
         metrics_text=learned.metrics.text,
-        classes=list,
-        totals=dict,
+        figures=learned.figures,
         watch_decisions=learned.feed.watch,
         policy=learned.policy,
         dashboard_url=settings.dashboard_url,
@@ -173,7 +175,11 @@ def _learned(
     store = open_store(settings.redis_url) if settings.redis_url else MemoryStatsStore()
     gateway = secrets.token_hex(8)
     sync = StatsSync(knowledge, store, clock, gateway=gateway)
-    metrics, feed, remembrance = Metrics(gauges), Feed(), Remembrance(clock)
+    metrics, feed, remembrance = (
+        Metrics(gauges, partial(_speedups, knowledge)),
+        Feed(),
+        Remembrance(clock),
+    )
     sinks: list[Sink] = [policy.observe, metrics.observe, sync.record, feed.record]
     sinks.append(remembrance.observe)
     if settings.state_dir is not None and settings.decision_log:
@@ -199,10 +205,20 @@ def _learned(
         remembrance,
         metrics,
         feed,
+        Figures(knowledge, store),
         recorder,
         tuple(background),
         tuple(on_close),
     )
+
+
+def _speedups(knowledge: Knowledge) -> list[SpeedupGauge]:
+    """What /metrics tells of speed-ups: only what was measured."""
+    return [
+        SpeedupGauge(r.model, r.workload_class, r.mode, r.speedup, r.ci_low, r.ci_high)
+        for r in speedups(knowledge.speeds)
+        if r.speedup is not None and r.ci_low is not None and r.ci_high is not None
+    ]
 
 
 def _sight(

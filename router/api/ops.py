@@ -38,9 +38,9 @@ async def summary(request: Request) -> JSONAnswer:
         "redis": redis_state(services),
         "policy": services.policy.describe(),
         "workers": _workers(services),
-        "classes": services.classes(),
+        "classes": await services.figures.classes(),
         "queue": {model: services.admission.depth(model) for model in services.fleet.models()},
-        "totals": services.totals(),
+        "totals": await services.figures.totals(),
     }
     return JSONAnswer(body)
 
@@ -54,7 +54,7 @@ async def list_workers(request: Request) -> JSONAnswer:
 @routes.get("/classes")
 async def list_classes(request: Request) -> JSONAnswer:
     """Speed-ups by class and mode."""
-    return JSONAnswer({"classes": services_of(request).classes()})
+    return JSONAnswer({"classes": await services_of(request).figures.classes()})
 
 
 @routes.get("/decisions")

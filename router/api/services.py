@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from router.access import Admission
     from router.api.edge import Edge
+    from router.api.figures import Figures
     from router.fleet import Fleet, Reservation
     from workers.clock import Clock
     from workers.registry.base import Registry
@@ -52,8 +53,7 @@ class Services:
     uses_redis: bool
     clock: Clock
     metrics_text: Callable[[], bytes]
-    classes: Callable[[], list[dict[str, Any]]]
-    totals: Callable[[], dict[str, Any]]
+    figures: Figures
     watch_decisions: Callable[[], AbstractContextManager[Viewer]]
     policy: PolicyControl
     dashboard_url: str | None = None

@@ -77,7 +77,14 @@ async def gateway(
     outcomes: list[Outcome] = []
     app.parts.recorder._sinks += (outcomes.append,)
     config = uvicorn.Config(
-        app, port=0, lifespan="on", log_config=None, access_log=False, http="httptools", ws="none"
+        app,
+        port=0,
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        http="httptools",
+        ws="none",
+        timeout_graceful_shutdown=10,
     )
     server = uvicorn.Server(config)
     async with asyncio.TaskGroup() as group:
