@@ -23,8 +23,8 @@ STOCK_FLAGS = frozenset(
     for word in line.split()
 )
 SPEC_TYPES = frozenset(mode.spec_type for mode in MODES.values() if mode.spec_type)
-STOCK = Capabilities(STOCK_FLAGS, SPEC_TYPES, "version: 11434")
-PATCHED = Capabilities(STOCK_FLAGS | {"--spec-draft-ctx"}, SPEC_TYPES, "version: 0")
+STOCK = Capabilities(STOCK_FLAGS, SPEC_TYPES, "version: 11434 (abc)")
+PATCHED = Capabilities(STOCK_FLAGS | {"--spec-draft-ctx"}, SPEC_TYPES, "version: 0 (unknown)")
 START = (
     *("srv", "--host", "127.0.0.1", "--port", "9001", "--api-key-file", "w.key"),
     *("--fit", "off", "--no-ui", "--cors-origins", "localhost", "--metrics", "--slots"),
@@ -179,7 +179,7 @@ def test_problems_name_the_flag_the_type_and_the_build():
     assert "draft_context" in ring
     (flag,) = engine.problems(spec(args=("--flux", "1", "-5")), STOCK)
     assert flag.startswith("this llama-server does not know --flux; from `args`")
-    old = Capabilities(STOCK_FLAGS, frozenset({"draft-simple", "draft-dflash"}), "version: 9000")
+    old = Capabilities(STOCK_FLAGS, frozenset({"draft-simple", "draft-dflash"}), "version: 9000 (abc)")
     (kind,) = engine.problems(spec("mtp"), old)
     assert "draft-mtp" in kind
     assert "draft-dflash, draft-simple" in kind
