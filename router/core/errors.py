@@ -30,7 +30,7 @@ class GatewayError(Exception):
 
     status: ClassVar[int] = 500
     type: ClassVar[str] = "server_error"
-    default_code: ClassVar[str | None] = None
+    default_code: ClassVar[str] = ""  # none
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class GatewayError(Exception):
     ) -> None:
         super().__init__(message)
         self.message = message
-        self.code = code if code is not None else self.default_code
+        self.code = code or self.default_code or None
         self.param = param
         self.retry_after = retry_after
         self.extra = extra or {}
