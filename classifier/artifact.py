@@ -36,6 +36,7 @@ LANES: Final[tuple[str, ...]] = (
 )
 """Names of the lanes, in the order of the file."""
 
+_CLASS_NAMES: Final = tuple(c.value for c in CLASSES)
 _ZERO: Final = 128
 _TOP: Final = 127
 _MAX_NAMES: Final = 256
@@ -174,20 +175,22 @@ class LinearPredictor:
         )
 
     def _classes(self, lanes: Sequence[int], zero: int) -> tuple[dict[str, float], WorkloadClass]:
-        weights = {
-            c.value: exp(self._biases[at] + self._scales[at] * (lanes[at] - zero))
-            for at, c in enumerate(CLASSES)
-        }
-        total = sum(weights.values())
-        probabilities = {name: weight / total for name, weight in weights.items()}
-        return probabilities, WorkloadClass(max(probabilities, key=probabilities.__getitem__))
+        biases, scales = self._biases, self._scales
+        first = exp(biases[0] + scales[0] * (lanes[0] - zero))
+        second = exp(biases[1] + scales[1] * (lanes[1] - zero))
+        third = exp(biases[2] + scales[2] * (lanes[2] - zero))
+        total = first + second + third
+        values = (first / total, second / total, third / total)
+        return dict(zip(_CLASS_NAMES, values, strict=True)), CLASSES[values.index(max(values))]
 
     def _kind(self, workload_class: WorkloadClass, lanes: Sequence[int], zero: int) -> str:
         scales, biases = self._scales, self._biases
-        return max(
-            (biases[at] + scales[at] * (lanes[at] - zero), kind)
-            for at, kind in self._kinds[workload_class]
-        )[1]
+        best, best_kind = float("-inf"), ""
+        for at, kind in self._kinds[workload_class]:
+            score = biases[at] + scales[at] * (lanes[at] - zero)
+            if score > best:
+                best, best_kind = score, kind
+        return best_kind
 
     def explain(self, features: RequestFeatures) -> tuple[Contribution, ...]:
         """Every feature present that the model knows, largest effect first; flags come first."""

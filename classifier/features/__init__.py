@@ -60,43 +60,42 @@ def extract(payload: Mapping[str, Any], *, default_thinking: bool = False) -> Re
     """
     text = read(payload)
     flags = read_flags(text, default_thinking)
-    head = entries(text.head)
-    tail = entries(text.tail) if text.tail else []
-    words = head + tail
-    window = text.head + text.tail
-    return _features(text, flags, words, window, _names(text, head, tail, window))
+    first = entries(text.first)
+    last = entries(text.last) if text.last else []
+    return _features(text, flags, first + last, _names(text, first, last))
 
 
-def _names(text: PromptText, head: list[Entry], tail: list[Entry], window: str) -> frozenset[str]:
+def _names(text: PromptText, first: list[Entry], last: list[Entry]) -> frozenset[str]:
     out: list[str] = []
-    hits = _hits(head, window, out)
-    add_stems(head, out)
-    add_concepts(hits, len(head), out)
-    if tail:
-        add_stems(tail, out)
-        tail_hits = hits_of(tail)
-        add_concepts(tail_hits, len(tail), out)
-        hits = hits + tail_hits
+    hits = _hits(first, text.first, out)
+    add_stems(first, out)
+    add_concepts(hits, len(first), out)
+    if last:
+        last_hits = _hits(last, text.last, out)
+        add_stems(last, out)
+        add_concepts(last_hits, len(last), out)
+        hits = hits + last_hits
+    words = first + last
     add_limits(hits, "", out)
-    add_shape(text, head, out)
+    add_shape(text, hits, out)
     add_system(text, out)
-    add_previous(text, hits, len(head), out)
-    add_tools(text, head, out)
+    add_previous(text, hits, len(words), out)
+    add_tools(text, words, out)
     add_fields(text, out)
     return frozenset(out)
 
 
-def _hits(head: list[Entry], window: str, out: list[str]) -> list[Hit]:
-    hits = hits_of(head)
-    if not window.isascii() and any(entry[2] == "z" for entry in head):
-        return hits + add_spaceless(window, out)
+def _hits(words: list[Entry], line: str, out: list[str]) -> list[Hit]:
+    hits = hits_of(words)
+    if not line.isascii() and any(script == "z" for _, _, script in words):
+        return hits + add_spaceless(line, out)
     return hits
 
 
 def _features(
-    text: PromptText, flags: Flags, words: list[Entry], window: str, names: frozenset[str]
+    text: PromptText, flags: Flags, words: list[Entry], names: frozenset[str]
 ) -> RequestFeatures:
-    language = language_of(words, window)
+    language = language_of(words, text.window, names)
     if "lead:TRANSLATE" in names:
         language = target_language(words) or language
     return RequestFeatures(

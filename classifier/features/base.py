@@ -10,14 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-USER_HEAD: Final = 450
-USER_TAIL: Final = 350
+USER_HEAD: Final = 280
+USER_TAIL: Final = 200
+ONE_REGION: Final = 100
+EDGE_MIN: Final = 20
 SYSTEM_HEAD: Final = 300
 SYSTEM_TAIL: Final = 150
 PREVIOUS: Final = 300
 TOOLS_READ: Final = 16
-"""Window sizes in characters (tools in items): the study's, plus a tail of long system prompts,
-where the output format usually stands."""
+"""Window sizes in characters (tools in items). 450 and 350 of the user's turn score 0.002 higher at
+half the speed; the tail of a long system prompt is where the output format usually stands."""
 
 _IMAGE_TYPES: Final = frozenset({"image_url", "input_image", "image"})
 _SYSTEM_ROLES: Final = frozenset({"system", "developer"})
@@ -27,15 +29,17 @@ _SYSTEM_ROLES: Final = frozenset({"system", "developer"})
 class PromptText:
     """The windows of one request.
 
-    `head` and `tail` are the ends of the last user turn (`tail` is empty if `head` holds it all);
+    `window` holds the ends of the last user turn, `first` and `last` its first and last lines,
+    where instructions stand (`last` is empty if `first` is all of it);
     `previous_answer` is the last assistant turn before it, `previous_user` the user turn before
     that; `prefill` is a trailing assistant message. `prompt_chars` counts all message texts.
     """
 
     payload: Mapping[str, Any]
     system: str
-    head: str
-    tail: str
+    window: str
+    first: str
+    last: str
     previous_user: str
     previous_answer: str
     prefill: str
@@ -173,14 +177,14 @@ def read(payload: Mapping[str, Any]) -> PromptText:
     system = flatten(top) if top is not None and not scan.system else scan.system
     prefilled = scan.last_role == "assistant"
     answer = _before(messages, scan) if prefilled else scan.answer
-    user = scan.user
-    long = len(user) > USER_HEAD + USER_TAIL
+    window, first, last = edges(scan.user)
     names, words = _tools(payload)
     return PromptText(
         payload=payload,
         system=_ends(system),
-        head=user[:USER_HEAD] if long else user,
-        tail=user[-USER_TAIL:] if long else "",
+        window=window,
+        first=first,
+        last=last,
         previous_user=scan.previous_user[:PREVIOUS],
         previous_answer=answer[:PREVIOUS],
         prefill=scan.last[:PREVIOUS] if prefilled else "",
@@ -188,12 +192,29 @@ def read(payload: Mapping[str, Any]) -> PromptText:
         n_messages=scan.n_messages,
         n_user=scan.n_user,
         prompt_chars=scan.chars + (len(system) if system is not scan.system else 0),
-        user_chars=len(user),
+        user_chars=len(scan.user),
         has_images=scan.images,
         is_completion=is_completion,
         tool_names=names,
         tool_words=words,
     )
+
+
+def edges(user: str) -> tuple[str, str, str]:
+    """The window of a turn, its first and its last line (see PromptText).
+
+    A turn of up to ONE_REGION characters is all first line. A line counts from EDGE_MIN characters
+    on, so that a greeting or a "thanks" is not taken for the instruction.
+    """
+    if len(user) <= ONE_REGION:
+        return user, user, ""
+    head, tail = user[:USER_HEAD], user[-USER_TAIL:]
+    window = user if len(user) <= USER_HEAD + USER_TAIL else f"{head}\n{tail}"
+    end = user.find("\n", EDGE_MIN, USER_HEAD)
+    end = USER_HEAD if end < 0 else end
+    start = user.rfind("\n", max(end, len(user) - USER_TAIL), len(user) - EDGE_MIN)
+    start = max(end, len(user) - USER_TAIL if start < 0 else start)
+    return window, user[:end], user[start:]
 
 
 def _ends(system: str) -> str:

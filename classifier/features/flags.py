@@ -93,7 +93,7 @@ def _switch(value: object) -> bool | None:
 
 def _thinking_switch(text: PromptText) -> bool | None:
     """The last of /think and /no_think in the user's turn, else in the system prompt."""
-    for window in (text.tail or text.head, text.system):
+    for window in (text.window, text.system):
         if "think" not in window:
             continue
         words = window.split()

@@ -89,7 +89,7 @@ OBJECTS: Final = frozenset(
 
 def hits_of(entries: Sequence[Entry]) -> list[Hit]:
     """The words that have a concept, with their place."""
-    return [(at, entry[1]) for at, entry in enumerate(entries) if entry[1]]
+    return [(at, concept) for at, (_, concept, _) in enumerate(entries) if concept]
 
 
 def lead_of(hits: Sequence[Hit]) -> str:
@@ -158,7 +158,7 @@ def add_limits(hits: Sequence[Hit], mark: str, out: list[str]) -> None:
 
 def add_stems(entries: Sequence[Entry], out: list[str]) -> None:
     """Distinct stems of the words."""
-    out.extend({entry[0] for entry in entries})
+    out.extend([stem for stem, _, _ in entries])
 
 
 def add_spaceless(text: str, out: list[str]) -> list[Hit]:

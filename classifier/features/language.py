@@ -8,7 +8,7 @@ from classifier.features.lexicon import STOP_WORDS
 from classifier.features.words import STEM_LETTERS, Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 _EN: Final = frozenset(word[:STEM_LETTERS] for word in STOP_WORDS["en"])
 _OTHER: Final = frozenset(word[:STEM_LETTERS] for word in STOP_WORDS["other"]) - _EN
@@ -27,28 +27,23 @@ _NAMED: Final = {
 
 def target_language(entries: Sequence[Entry]) -> str:
     """The language a translation is asked into, or "" (the last one named wins)."""
-    named = [_NAMED[entry[0]] for entry in entries if entry[0] in _NAMED]
+    named = [_NAMED[stem] for stem, _, _ in entries if stem in _NAMED]
     return named[-1] if named else ""
 
 
-def language_of(entries: Sequence[Entry], window: str) -> str:
-    """en, ru, zh or other; en for a text without words."""
-    scripts = "".join(entry[2] for entry in entries)
-    cyrillic, spaceless = scripts.count("c"), scripts.count("z")
-    if spaceless and spaceless * 3 >= scripts.count("l") + cyrillic:
-        return "zh" if _is_chinese(window) else "other"
-    if cyrillic * 3 >= scripts.count("l") and cyrillic:
-        return "other" if _NOT_RUSSIAN.intersection(window) else "ru"
-    if scripts.count("o") * 2 > len(scripts):
-        return "other"
-    return _latin(entry[0] for entry in entries)
+def language_of(entries: Sequence[Entry], window: str, names: frozenset[str]) -> str:
+    """en, ru, zh or other; en for a text without words. `names` holds the stems of the words."""
+    if not window.isascii():
+        scripts = "".join([script for _, _, script in entries])
+        latin, cyrillic, spaceless = map(scripts.count, "lcz")
+        if spaceless and spaceless * 3 >= latin + cyrillic:
+            return "zh" if _is_chinese(window) else "other"
+        if cyrillic and cyrillic * 3 >= latin:
+            return "other" if _NOT_RUSSIAN.intersection(window) else "ru"
+        if scripts.count("o") * 2 > len(scripts):
+            return "other"
+    return "other" if len(names & _OTHER) > len(names & _EN) else "en"
 
 
 def _is_chinese(window: str) -> bool:
-    kana = any("\u3040" <= char <= "\u30ff" or "\uac00" <= char <= "\ud7af" for char in window)
-    return not kana
-
-
-def _latin(stems: Iterable[str]) -> str:
-    found = set(stems)
-    return "other" if len(found & _OTHER) > len(found & _EN) else "en"
+    return not any("\u3040" <= c <= "\u30ff" or "\uac00" <= c <= "\ud7af" for c in window)

@@ -226,7 +226,7 @@ CONCEPTS: Final[dict[str, str]] = {
     "ONLY": """only just nothing solely strictly exactly raw merely plain valid-only только лишь
         исключительно строго ничего просто ровно solo solamente únicamente nur ausschließlich
         seulement uniquement soltanto apenas somente tylko sadece лише тільки""",
-    "NEG": """no not don't dont without never avoid nor isn't doesn't can't won't cannot не без нет
+    "NEG": """no not don dont without never avoid nor isn doesn cannot не без нет
         никак* нельзя избегай sin nunca kein keine nicht ohne pas sans jamais non senza não sem nie
         bez değil ні""",
     "OUTPUT": """output outputs return returns respond response reply answer answers print emit

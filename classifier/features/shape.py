@@ -1,4 +1,7 @@
-"""What the text looks like, whatever its language: fences, braces, formulas, numbers, questions."""
+"""What the text looks like, whatever its language: fences, braces, formulas, numbers, questions.
+
+Substring tests come before regular expressions: on an ordinary prompt no expression runs at all.
+"""
 
 from __future__ import annotations
 
@@ -9,75 +12,143 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from classifier.features.base import PromptText
-    from classifier.features.words import Entry
+    from classifier.features.instruction import Hit
 
-_FORMULA: Final = re.compile(
-    r"[\d)xyn]\s?[=+*/^×÷<>≤≥]\s?[\d(\-xyn]|\\frac|\\sqrt|√|²|³|∫|∑|π|\$\$"
+_FORMULA: Final = re.compile(r"[=+*/^×÷<>≤≥](?<=[\d)xyn ].) ?[\d(\-xyn]")
+_FORMULA_SIGNS: Final = "=+*/^×÷<>≤≥"
+_FORMULA_MARKS: Final = "√²³∫∑π"
+_FORMULA_WORDS: Final = ("\\frac", "\\sqrt", "\\(", "$$")
+_OPTIONS: Final = (("A)", "B)"), ("А)", "Б)"), ("A.", "B."), ("А.", "Б."), ("a)", "b)"))
+_CALL_MARKS: Final = (");", ") {", "){", "):")
+_CODE_WORDS: Final = ("def ", "import ", "function ", "class ", "const ", "public ", "SELECT ")
+_CHOICE: Final = (
+    '" or "',
+    '", or "',
+    "' or '",
+    "” or “",
+    '" или "',
+    "» или «",
+    '" oder "',
+    '" ou "',
+    '" o "',
+    "yes or no",
+    "yes/no",
+    "true or false",
+    "да или нет",
+    "да/нет",
+    "sí o no",
+    "ja oder nein",
+    "oui ou non",
 )
-_OPTIONS: Final = re.compile(
-    r"(?:^|\n|\s)\(?[AaАа][).:]\s?.{1,120}?[\n\s]\(?[BbБбВв][).:]\s", re.DOTALL
+_HOW_TO: Final = (
+    "how to ",
+    "how do i ",
+    "how can i ",
+    "how do you ",
+    "how would you ",
+    "how should i ",
+    "what's the best way to ",
+    "cómo puedo ",
+    "wie kann ich ",
 )
-_CALL: Final = re.compile(
-    r"\w\(\w*[,)]|\)\s?[{:;]\s*\n|^\s*(?:def|import|function|class|const|#include|public|SELECT)\b",
-    re.M,
-)
+_HOW_TO_RU: Final = re.compile(r"как (?:[а-я]+ ){0,2}[а-я]+(?:ть|ти|чь|ться)\b")
+_PHRASE_CHARS: Final = 240
+_QUESTION_MARKS: Final = ("?", "\uff1f")  # the second is the full-width one
+
 _MARKS: Final = (
-    ("```", "x:fence"),
-    ("`", "x:tick"),
-    ('{"', "x:json"),
-    ("</", "x:markup"),
-    ("|--", "x:table"),
-    ("| ", "x:pipe"),
-    ("://", "x:url"),
-    ("@", "x:at"),
-    ("$", "x:dollar"),
-    ("%", "x:percent"),
-    ("«", "x:quote"),
-    ('"', "x:dquote"),
-    ("\n- ", "x:dash"),
-    ("\n1", "x:numbered"),
-    (": ", "x:colon"),
-    ("___", "x:blank"),
-    ("...", "x:dots"),
+    ("`", "x:tick", (("```", "x:fence"),)),
+    ("{", "", (('{"', "x:json"),)),
+    ("<", "", (("</", "x:markup"),)),
+    ("|", "x:pipe", (("|--", "x:table"),)),
+    ("@", "x:at", ()),
+    ("$", "x:dollar", ()),
+    ("%", "x:percent", ()),
+    ("«", "x:quote", ()),
+    ('"', "x:dquote", ()),
+    (":", "x:colon", (("://", "x:url"),)),
+    ("_", "x:identifier", (("___", "x:blank"),)),
+    ("(", "", (("()", "x:identifier"),)),
+    ("\n", "", (("\n- ", "x:dash"), ("\n1", "x:numbered"))),
+    ("…", "x:dots", ()),
 )
+"""One character that costs little to look for, its feature, and what is looked for if it occurs."""
 
 
-_HOW_TO: Final = re.compile(
-    r"how (?:to|do i|can i|do you|would (?:i|you)|should i)\b"
-    r"|как (?:[а-я]+ ){0,2}[а-я]+(?:ть|ти|чь|ться)\b|what's the best way to|cómo puedo|wie kann ich"
-)
-_HOW_TO_CHARS: Final = 240
-
-
-def add_shape(text: PromptText, entries: Sequence[Entry], out: list[str]) -> None:
-    """Marks anywhere in the windows, the end of the turn, and how numbers and questions combine."""
-    window = f"{text.head}\n{text.tail}" if text.tail else text.head
-    for mark, name in _MARKS:
-        if mark in window:
-            out.append(name)
-    if _CALL.search(window):
-        out.append("x:call")
-    if "_" in window or "()" in window:
-        out.append("x:identifier")
-    formula = _FORMULA.search(window) is not None
+def add_shape(text: PromptText, hits: Sequence[Hit], out: list[str]) -> None:
+    """Marks anywhere in the window, the end of the turn, and how numbers and questions combine."""
+    window = text.window
+    for sign, name, marks in _MARKS:
+        if sign in window:
+            if name:
+                out.append(name)
+            for mark, marked in marks:
+                if mark in window:
+                    out.append(marked)
+    _add_code(window, out)
+    formula = _has_formula(window)
     if formula:
         out.append("x:formula")
-    if _OPTIONS.search(window):
-        out.append("x:options")
-    if _HOW_TO.search(text.head[:_HOW_TO_CHARS].lower()):
-        out.append("x:howto")
-        if any(entry[1] in ("TECH", "CODE") for entry in entries):
-            out.append("x:howto&tech")
+    concepts = [concept for _, concept in hits]
+    _add_phrases(text, concepts, out)
     _add_end(window, out)
-    _add_numbers(window, entries, formula, out)
+    _add_numbers(window, concepts, formula, out)
+
+
+def _add_code(window: str, out: list[str]) -> None:
+    """Calls and declarations; lettered options."""
+    if ")" in window:
+        for first, second in _OPTIONS:
+            if first in window and second in window:
+                out.append("x:options")
+                break
+        for mark in _CALL_MARKS:
+            if mark in window:
+                out.append("x:call")
+                return
+    if "\n" in window or "`" in window:
+        for mark in _CODE_WORDS:
+            if mark in window:
+                out.append("x:call")
+                return
+
+
+def _has_formula(window: str) -> bool:
+    for mark in _FORMULA_MARKS:
+        if mark in window:
+            return True
+    if "\\" in window or "$" in window:
+        for word in _FORMULA_WORDS:
+            if word in window:
+                return True
+    for sign in _FORMULA_SIGNS:
+        if sign in window:
+            return _FORMULA.search(window) is not None
+    return False
+
+
+def _add_phrases(text: PromptText, concepts: Sequence[str], out: list[str]) -> None:
+    """A choice between named answers, and "how do I do this" (about code or not)."""
+    start = text.first[:_PHRASE_CHARS].lower()
+    end = (text.last or text.first[_PHRASE_CHARS:])[-_PHRASE_CHARS:].lower()
+    for choice in _CHOICE:
+        if choice in start or choice in end:
+            out.append("x:choice")
+            break
+    if "HOW" not in concepts and "WHAT" not in concepts:
+        return
+    asks = [phrase for phrase in _HOW_TO if phrase in start]
+    if asks or ("как " in start and _HOW_TO_RU.search(start)):
+        out.append("x:howto")
+        if "TECH" in concepts or "CODE" in concepts:
+            out.append("x:howto&tech")
 
 
 def _add_end(window: str, out: list[str]) -> None:
     end = window.rstrip()
     last = end[-1:]
-    if last in ("?", "\uff1f"):  # the second is the full-width question mark
+    if last in _QUESTION_MARKS:
         out.append("e:?")
-    elif end.endswith("```"):
+    elif last == "`" and end.endswith("```"):
         out.append("e:fence")
     elif last in ("{", "(", "=", ","):
         out.append("e:open")
@@ -93,12 +164,10 @@ def _add_end(window: str, out: list[str]) -> None:
         out.append("e:lines")
 
 
-def _add_numbers(window: str, entries: Sequence[Entry], formula: bool, out: list[str]) -> None:
-    numbers = sum(1 for entry in entries if entry[1] == "NUM")
-    level = "0" if not numbers else "1" if numbers == 1 else "2" if numbers < 3 else "3"
-    out.append("n:" + level)
+def _add_numbers(window: str, concepts: Sequence[str], formula: bool, out: list[str]) -> None:
+    numbers = concepts.count("NUM")
+    out.append("n:0" if not numbers else "n:1" if numbers == 1 else "n:2" if numbers < 3 else "n:3")
     if numbers > 1 and not formula:
-        concepts = {entry[1] for entry in entries}
         asks = "?" in window or "MANY" in concepts
         if asks and ("QUANT" in concepts or "UNIT" in concepts):
             out.append("n:problem")

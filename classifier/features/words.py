@@ -7,7 +7,7 @@ the table changes speed only, never an answer.
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
 
 from classifier.features.lexicon import CONCEPTS, ZH_CONCEPTS
 
@@ -15,17 +15,13 @@ STEM_LETTERS: Final = 5
 MEMO_SIZE: Final = 32_768
 MAX_WORD: Final = 40
 
-_WORD: Final = re.compile(r"[^\W\d][\w+#]*(?:['’-]\w+)*|\d+|\n")
+_WORD: Final = re.compile(r"\w+")
 _CJK_RUN: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 
 
-class Entry(NamedTuple):
-    """`stem` is the feature name of the word, `concept` its concept or "", `script` one letter:
-    l(atin), c(yrillic), z (Chinese, Japanese, Korean), n(umber), o(ther), "" for a line break."""
-
-    stem: str
-    concept: str
-    script: str
+Entry = tuple[str, str, str]
+"""Stem (the feature's name), concept or "", and script: l(atin), c(yrillic), z (Chinese, Japanese,
+Korean), n(umber), o(ther). A plain tuple: indexing it is the inner loop."""
 
 
 def _compile(table: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -55,7 +51,7 @@ def _concept(word: str) -> str:
     for length in _PREFIX_LENGTHS:
         if length <= len(word) and (found := _PREFIX.get(word[:length])) is not None:
             return found
-    return _concept(word.split("-", 1)[0]) if "-" in word else ""
+    return ""
 
 
 def _script(first: str) -> str:
@@ -68,15 +64,13 @@ def _script(first: str) -> str:
 
 
 def _look_up(word: str) -> Entry:
-    if word == "\n":
-        return Entry("", "", "")
     if word[0].isdigit():
-        return Entry("#", "NUM", "n")
-    plain = word.replace("ё", "е").replace("’", "'")
+        return ("#", "NUM", "n")
+    plain = word.replace("ё", "е")
     script = _script(plain[0])
     if script == "z":
-        return Entry("", "", "z")
-    return Entry(plain[:STEM_LETTERS], _concept(plain), script)
+        return ("", "", "z")
+    return (plain[:STEM_LETTERS], _concept(plain), script)
 
 
 class _Memo(dict[str, Entry]):
@@ -96,8 +90,11 @@ _MEMO: Final = _Memo()
 
 
 def entries(text: str) -> list[Entry]:
-    """The words of `text` (line breaks included) in order, looked up."""
-    return list(map(_MEMO.__getitem__, _WORD.findall(text.lower())))
+    """The words of `text` in order, looked up."""
+    lower = text.lower()
+    if "c+" in lower or "c#" in lower:
+        lower = lower.replace("c++", "cpp").replace("c#", "csharp")
+    return list(map(_MEMO.__getitem__, _WORD.findall(lower)))
 
 
 def spaceless(text: str) -> tuple[list[str], list[str]]:
