@@ -1,0 +1,72 @@
+"""What answers turned out to be, and when that corrects the classifier."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import orjson
+
+from router.core import Outcome, Status
+from router.relay.produced import Remembrance, read_sample
+from tests.fakes.gateway import HandClock, classified
+from tests.support.gateway import ANSWER, DONE, delta
+
+PROSE = "The river bent toward the sea, and the old man watched it go. " * 8
+JSON = orjson.dumps({"name": "x", "values": list(range(40))}).decode()
+
+
+def _outcome(text: str, **changes) -> Outcome:
+    values = {
+        "request_id": "r",
+        "endpoint": "/v1/chat/completions",
+        "model": "tiny",
+        "status": Status.OK,
+        "wall_time": 1_700_001_000.0,
+        "fingerprint": "app",
+        "conversation": "conv",
+        "answer_sample": delta(text) + DONE,
+    }
+    return Outcome(**(values | changes))
+
+
+def _found():
+    return replace(classified("Tell me.")[1], source="model", thinking=False)
+
+
+def test_samples_are_read_from_streams_and_bodies():
+    assert read_sample(b"".join((*ANSWER, DONE)))[0] == "one two three"
+    body = {"choices": [{"message": {"content": "a", "reasoning_content": "b"}}]}
+    assert read_sample(orjson.dumps(body)) == ("a", "b", False)
+    called = {"choices": [{"message": {"content": None, "tool_calls": [{}]}}]}
+    assert read_sample(orjson.dumps(called)) == ("", "", True)
+    assert read_sample(b'{"choices":[{"text":"t"}]}') == ("t", "", False)
+    assert read_sample(b'{"cut off') == ("", "", False)
+
+
+def test_an_application_of_one_mind_is_believed():
+    memory = Remembrance(HandClock())
+    found = _found()
+    assert memory.recall(found, "app", "conv") is found
+    for _ in range(10):
+        memory.observe(_outcome(JSON))
+    recalled = memory.recall(found, "app", "new")
+    assert recalled.workload_class == "structured"
+    assert recalled.source == "memory"
+    assert memory.recall(found, "another app", "new") == found
+
+
+def test_an_application_that_is_asked_for_everything_says_nothing():
+    memory = Remembrance(HandClock())
+    for _ in range(10):
+        memory.observe(_outcome(JSON))
+        memory.observe(_outcome(PROSE))
+    found = _found()
+    assert memory.recall(found, "app", "new") is found
+
+
+def test_only_whole_good_answers_are_remembered():
+    memory = Remembrance(HandClock())
+    memory.observe(_outcome(JSON, status=Status.CLIENT_GONE))
+    memory.observe(_outcome(JSON, answer_sample=b""))
+    memory.observe(_outcome(JSON, fingerprint="", conversation=""))
+    assert len(memory.memory) == 0
