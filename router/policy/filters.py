@@ -59,6 +59,10 @@ def eligible(request: PolicyInput) -> Fit:
     if not fits:
         raise _refusal(request, excluded)
     excluded += [_excluded(worker, _length_reason(request, worker)) for worker in short]
+    leased = [worker for worker in fits if worker.slots > 0]
+    if leased:  # else the request waits: leases come back within a second or two
+        excluded += [_excluded(w, "no slots leased to this gateway") for w in fits if w.slots <= 0]
+        fits = leased
     return Fit(tuple(fits), tuple(excluded))
 
 
@@ -91,8 +95,6 @@ def _unable(request: PolicyInput, worker: WorkerSnapshot) -> str | None:
         return worker.unavailable_reason or "unavailable"
     if record.name in request.excluded:
         return "tried already and failed"
-    if worker.slots <= 0:
-        return "no slots leased to this gateway"
     wants = request.features
     if wants.has_images or wants.has_tools or wants.has_grammar:
         return _missing_feature(request, worker)

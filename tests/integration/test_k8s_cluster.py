@@ -1,0 +1,174 @@
+"""The chart in service on one machine: rolls and losses under 32 long streams.
+
+Pods are processes run by `tests.support.kubelet` exactly as the rendered manifests say; workers are
+real llama.cpp servers, Redis is real. In planned changes no stream may be cut, refused or failed;
+in unplanned ones a stream may fail, but with an error event, never silently.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections import Counter
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.cluster import SECRETS, Cluster, cluster
+from tests.support.long_streams import Streams, long_streams
+from tests.support.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable
+    from pathlib import Path
+
+PROOF = bool(os.environ.get("SPECROUTE_PROOF"))
+ROUNDS, TOKENS = (3, 300) if PROOF else (1, 60)
+CLIENTS = 32
+SILENCE_S = 6.0  # limits.chunk_timeout: how long a silent worker is believed
+GATEWAY = {"longestStreamSeconds": 300, "preStopSeconds": 4}
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.engine,
+    pytest.mark.timeout(3500 if PROOF else 900),
+]
+
+
+def pool(mode: str, replicas: int, slots: int) -> dict[str, Any]:
+    worker = {"model": "tiny", "mode": mode, "context": 1024, "slots": slots, "threads": 1}
+    resources = {"requests": {"cpu": "500m", "memory": "512Mi"}, "limits": {"memory": "1Gi"}}
+    return {
+        "replicas": replicas,
+        "loadSeconds": 120,
+        "resources": resources,
+        "workers": [worker],
+    }
+
+
+# 48 slots, of which any pod's roll leaves 32.
+POOLS = {"plain": pool("ar", 2, 16), "mtp": pool("mtp-n3", 1, 16)}
+
+
+@dataclass
+class Run:
+    """A cluster under load, and what happened to streams in each phase."""
+
+    cluster: Cluster
+    streams: Streams
+    figures: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    async def phase(self, name: str, change: Awaitable[Any]) -> Counter[str]:
+        """Make one change; then wait until every stream that was open in it has ended."""
+        before, begun = Counter(self.streams.outcomes), time.monotonic()
+        retried = self.streams.retried
+        await change
+        took = time.monotonic() - begun
+        await self.turn_over()
+        during = self.streams - before
+        self.figures[name] = {
+            "seconds": round(took, 1),
+            "streams": dict(during),
+            "retried": self.streams.retried - retried,
+        }
+        return during
+
+    async def turn_over(self) -> None:
+        """Until every client has finished the stream that it has now."""
+        seen = self.streams.finished.copy()
+        now = self.streams.finished
+        await until(lambda: all(now[n] > seen[n] for n in range(CLIENTS)), 300.0)
+
+
+@asynccontextmanager
+async def under_load(values: dict[str, Any], name: str, root: Path) -> AsyncIterator[Run]:
+    async with cluster({"pools": POOLS, **values}) as running:
+        key = SECRETS["api-key"]
+        async with long_streams(running.service.url, key, CLIENTS, TOKENS) as streams:
+            run = Run(running, streams)
+            pods = len(running.workers())
+            await until(lambda: streams.open == CLIENTS and len(streams.workers) == pods, 120.0)
+            yield run
+        _report(run, name, root)
+
+
+def _report(run: Run, name: str, root: Path) -> None:
+    """Figures for people, outside the repository's files; only where the long version runs."""
+    if not PROOF:
+        return
+    folder = root / "artifacts"
+    folder.mkdir(exist_ok=True)
+    stops = [(p.name, round(p.stop_took, 2)) for p in run.cluster.past if p.stop_took]
+    report = {
+        "installed_seconds": round(run.cluster.installed_in, 1),
+        "phases": run.figures,
+        "all": dict(run.streams.outcomes),
+        "tokens": run.streams.tokens,
+        "pod_stop_seconds": stops,
+        "reasons": Counter(run.streams.reasons).most_common(20),
+    }
+    (folder / f"k8s-{name}.json").write_text(json.dumps(report, indent=2) + "\n")
+
+
+def _nothing_was_forced(run: Run) -> None:
+    """No grace ran out, and no probe restarted anything."""
+    pods = [*run.cluster.past, *run.cluster.pods.values()]
+    assert not [p.name for p in pods if p.killed_after_grace]
+    assert not [p.name for p in pods if p.restarts]
+
+
+async def test_no_planned_change_cuts_a_stream(pytestconfig: pytest.Config) -> None:
+    async with under_load({"gateway": GATEWAY}, "planned", pytestconfig.rootpath) as run:
+        for number in range(ROUNDS):
+            for name, change in (
+                ("gateway roll", run.cluster.roll_gateways()),
+                ("worker roll", run.cluster.roll_workers()),
+                ("redis replaced, empty", run.cluster.replace_redis()),
+            ):
+                ended = await run.phase(f"{name} {number + 1}", change)
+                assert set(ended) == {"whole"}, (name, ended, run.streams.reasons[-5:])
+                assert ended["whole"] >= CLIENTS
+    _nothing_was_forced(run)
+    assert run.streams.outcomes.keys() == {"whole"}
+    drained = [p for p in run.cluster.past if "redis" not in p.name and "gateway" not in p.name]
+    assert len(drained) == 3 * ROUNDS
+    for pod in drained:
+        said = [what for _, what in pod.events]
+        assert said.index("terminating") < said.index("not ready") < said.index("gone")
+
+
+async def test_what_no_one_planned_ends_in_a_clean_error_or_a_retry(
+    pytestconfig: pytest.Config,
+) -> None:
+    limits = {"chunk_timeout": SILENCE_S, "first_byte_timeout": SILENCE_S}
+    values = {"gateway": {**GATEWAY, "config": {"limits": limits}}}
+    async with under_load(values, "unplanned", pytestconfig.rootpath) as run:
+        for number in range(ROUNDS):
+            crash = run.cluster.replace_redis(crash=True)
+            ended = await run.phase(f"redis lost {number + 1}", crash)
+            assert set(ended) == {"whole"}, run.streams.reasons[-5:]
+            for name, change in (("node lost", _lose_node), ("node frozen", _freeze_node)):
+                ended = await run.phase(f"{name} {number + 1}", change(run))
+                assert set(ended) <= {"whole", "failed"}, (name, ended, run.streams.reasons[-5:])
+                assert ended["failed"] <= 16, "only the lost worker's streams may fail"
+                assert ended["whole"] >= CLIENTS - 16
+    assert {p.ready for p in run.cluster.gateways()} == {True}
+
+
+async def _lose_node(run: Run) -> None:
+    (victim,) = [p for p in run.cluster.workers() if p.name == "specroute-plain-1"]
+    await run.cluster.lose(victim)
+    await run.cluster.replace_lost(victim)
+
+
+async def _freeze_node(run: Run) -> None:
+    """It falls silent with its connections open; after a while it is given up and replaced."""
+    (victim,) = [p for p in run.cluster.workers() if p.name == "specroute-plain-1"]
+    victim.freeze()
+    await asyncio.sleep(3 * SILENCE_S)
+    await run.cluster.lose(victim)
+    await run.cluster.replace_lost(victim)
