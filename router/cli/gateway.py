@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,8 +41,7 @@ def gateway(path: Path, state_dir: Path) -> None:
     from workers.config import ConfigError
 
     try:
-        settings = read_settings(path, state_dir)
-        settings.check()
+        settings = with_first_key(read_settings(path, state_dir))
     except ConfigError as error:
         for problem in error.problems:
             click.echo(problem, err=True)
@@ -79,3 +79,19 @@ def read_settings(path: Path, state_dir: Path) -> Settings:
         cluster_secret=kept_secret(folder, "cluster-secret", config.auth.cluster_secret),
         state_dir=folder,
     )
+
+
+def with_first_key(settings: Settings) -> Settings:
+    """`settings`, with a first API key where strangers could reach a gateway that has none."""
+    from router.access import KeyEntry, hash_key
+    from router.access.keys import write_keys
+    from router.cli.kept_secrets import kept_secret
+    from router.settings import is_loopback
+
+    folder = settings.state_dir
+    if settings.keys or is_loopback(settings.host) or folder is None:
+        return settings
+    entry = KeyEntry("first", hash_key(kept_secret(folder, "api-key")))
+    write_keys(folder / "keys.json", [entry])
+    click.echo(f"no API keys are configured: the first one is in {folder / 'api-key'}", err=True)
+    return replace(settings, keys=(entry,))

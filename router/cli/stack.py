@@ -53,6 +53,7 @@ class StackOptions:
     port: int
     workers: tuple[str, ...]
     model: str = ""  # for the example that is shown
+    dashboard_port: int | None = None  # None: no dashboard
     redis_url: str | None = None
     admin_token: str | None = None
     cluster_secret: str | None = None
@@ -83,6 +84,12 @@ class Stack:
         while True:
             _raise_if_ended(self.children)
             await asyncio.sleep(_POLL_S)
+
+    @property
+    def dashboard_url(self) -> str | None:
+        """Where the dashboard serves; None without one."""
+        port = self.options.dashboard_port
+        return None if port is None else f"http://127.0.0.1:{port}"
 
 
 @asynccontextmanager
@@ -122,17 +129,23 @@ def _commands(options: StackOptions) -> Mapping[str, list[str]]:
     """The parts of our own, in start order: what an operator would type on other machines."""
     config = ["-c", str(options.config)]
     state = ["--state-dir", str(options.state_dir.resolve())]
-    return {
+    parts = {
         "agent": ["-m", "workers", *config, *state],
         "gateway": ["-m", "router", "gateway", *config, *state],
     }
+    if options.dashboard_port is not None:
+        parts["dashboard"] = ["-m", "router", "dashboard", *config, *state]
+    return parts
 
 
 def _environment(
     options: StackOptions, redis_url: str, secret: str, token: str
 ) -> Mapping[str, str]:
     """What the children are told beside the config: the contract's overrides, no argv secrets."""
+    shown = options.dashboard_port is not None
     return os.environ | {  # noqa: TID251 - handed on whole to our own children
+        "SPECROUTE_DASHBOARD__ENABLED": str(shown).lower(),
+        **({"SPECROUTE_DASHBOARD__PORT": str(options.dashboard_port)} if shown else {}),
         "SPECROUTE_REDIS__URL": redis_url,
         "SPECROUTE_AUTH__CLUSTER_SECRET": secret,
         "SPECROUTE_AUTH__ADMIN_TOKEN": token,

@@ -50,7 +50,8 @@ def up(
     state_dir = state_dir.resolve()
     state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        options = _options(path or write_tiny_config(state_dir), host, port, state_dir)
+        config_path = path or write_tiny_config(state_dir)
+        options = _options(config_path, host, port, state_dir, dashboard=not no_dashboard)
         _require_free_port(options.host, options.port)
         asyncio.run(_serve(options))
     except ConfigError as error:
@@ -61,7 +62,9 @@ def up(
         raise click.ClickException(str(error)) from error
 
 
-def _options(path: Path, host: str | None, port: int | None, state_dir: Path) -> StackOptions:
+def _options(
+    path: Path, host: str | None, port: int | None, state_dir: Path, *, dashboard: bool
+) -> StackOptions:
     config = load_config(path, os.environ)  # noqa: TID251 - handed to the config's own reader
     return StackOptions(
         config=path,
@@ -70,10 +73,27 @@ def _options(path: Path, host: str | None, port: int | None, state_dir: Path) ->
         port=port or config.server.port,
         workers=tuple(spec.name for spec in config.worker_specs()),
         model=config.models[0].name if config.models else "",
+        dashboard_port=_dashboard_port(config) if dashboard else None,
         redis_url=None if config.redis.url == "embedded" else config.redis.url,
         admin_token=_secret(config, "admin_token"),
         cluster_secret=_secret(config, "cluster_secret"),
     )
+
+
+def _dashboard_port(config: Config) -> int | None:
+    """The configured port, or a free one when something else listens there."""
+    section = config.dashboard
+    if not section.enabled:
+        return None
+    for port in (section.port, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    return None
 
 
 def _secret(config: Config, name: str) -> str | None:
@@ -120,6 +140,8 @@ def _announce(stack: Stack) -> None:
     body = f'{{"model": "{options.model}", "messages": {messages}}}'
     click.echo(f"\n  curl {url}/v1/chat/completions -H 'content-type: application/json' \\")
     click.echo(f"    -d '{body}'\n")
+    if stack.dashboard_url is not None:
+        click.echo(f"  dashboard    {stack.dashboard_url}")
     click.echo(f"  config       {options.config}")
     click.echo(f"  logs         {options.state_dir / 'logs'}")
     click.echo(f"  admin token  {options.state_dir / 'admin-token'}")
