@@ -60,7 +60,7 @@ class Snapshot:
 
     def modes(self, model: str) -> list[str]:
         """Modes of a model: plain decoding first."""
-        names = {r.effective_mode for r in self.records if r.model == model}
+        names = {m for r in self.records if r.model == model for m in (r.mode, r.effective_mode)}
         names |= {row.mode for row in self.speedups if row.model == model}
         return sorted(names, key=lambda name: (name != PLAIN, name))
 

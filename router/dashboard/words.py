@@ -76,6 +76,8 @@ class Words:
         if seconds is None:
             return DASH
         size = abs(seconds)
+        if size == 0:
+            return self._with(0.0, 0, "unit_s")
         if size < 1:
             return self._with(1000 * seconds, 0 if size >= 0.1 else 1, "unit_ms")
         if size < 120:

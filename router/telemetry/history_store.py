@@ -27,6 +27,13 @@ HAPPENINGS_KEPT: Final = 1000
 GATEWAY_S: Final = 10  # seconds without a word after which a gateway counts as gone
 _TOLD_S: Final = 300
 _NOTE_S: Final = 86_400
+_READ_SLICES: Final = """
+local out = {}
+for i, key in ipairs(KEYS) do out[i] = table.concat(redis.call("HGETALL", key), "\\n") end
+return out
+"""
+# One string a hash: a client in Python takes ten times as long to read the fields one by one.
+
 _DECISIONS, _HAPPENINGS, _GATEWAYS = key("decisions"), key("happenings"), key("gateways")
 
 
@@ -95,12 +102,11 @@ class HistoryStore:
             HistoryUnavailable: Redis cannot be reached.
         """
         slices = list(wanted)
+        known: dict[bytes, tuple[Series, str]] = {}
         with _translated():
-            async with self._client.pipeline(transaction=False) as pipe:
-                for one in slices:
-                    pipe.hgetall(_slice_key(one))
-                answers = await pipe.execute()
-        return {one: _read_slice(hash_) for one, hash_ in zip(slices, answers, strict=True)}
+            keys = [_slice_key(one) for one in slices]
+            texts = await _call(self._client.eval(_READ_SLICES, len(keys), *keys))
+        return {one: _read_slice(text, known) for one, text in zip(slices, texts, strict=True)}
 
     async def decisions(self, *, after: str = "-", count: int = DECISIONS_KEPT) -> list[Entry]:
         """Sampled decisions newer than the entry `after`, the newest first.
@@ -186,13 +192,18 @@ def _queue_streams(pipe: Any, decisions: Sequence[bytes], happenings: list[Happe
         pipe.xadd(_HAPPENINGS, {"row": row}, maxlen=HAPPENINGS_KEPT, approximate=True)
 
 
-def _read_slice(fields: Mapping[bytes, bytes]) -> SliceSums:
+def _read_slice(text: bytes, known: dict[bytes, tuple[Series, str]]) -> SliceSums:
+    """`known` remembers names, which are the same in every slice."""
     found: SliceSums = {}
-    known: dict[bytes, Sums] = {}
-    for name, value in fields.items():
-        prefix, _, field_ = name.rpartition(b"|")
-        sums = known.get(prefix)
+    parts = text.split(b"\n") if text else []
+    for name, value in zip(parts[::2], parts[1::2], strict=True):
+        place = known.get(name)
+        if place is None:
+            prefix, _, field_ = name.rpartition(b"|")
+            place = known[name] = (Series(*orjson.loads(prefix)), field_.decode())
+        series, field_name = place
+        sums = found.get(series)
         if sums is None:
-            sums = known[prefix] = found.setdefault(Series(*orjson.loads(prefix)), {})
-        sums[field_.decode()] = float(value)
+            sums = found[series] = {}
+        sums[field_name] = float(value)
     return found

@@ -9,6 +9,7 @@ from router.dashboard.figures import CLASSES, DAY_S, PLAIN, matrix, overview, sa
 from router.dashboard.happening_words import happenings_table
 from router.dashboard.markup import Markup, el, join
 from router.dashboard.page import Context, choice, filters, model_choice, section
+from workers.state import WorkerState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,9 +42,10 @@ def health(context: Context) -> Markup:
     if not records:
         return el("p", words("no_workers"), cls="banner warn", role="status")
     up = sum(record.state.serves for record in records)
-    well = up == len(records) and bool(context.snapshot.gateways)
+    ready = all(record.state is WorkerState.READY for record in records)
+    well = ready and bool(context.snapshot.gateways)
     text = words("healthy" if well else "unhealthy", up=up, all=len(records))
-    more = [f" {r.name}: {r.state.value}." for r in records if not r.state.serves]
+    more = [f" {r.name}: {r.state.value}." for r in records if r.state is not WorkerState.READY]
     if not context.snapshot.gateways:
         more.append(f" {words('no_gateway')}")
     sign = "✓ " if well else "⚠ "
