@@ -10,8 +10,10 @@ from workers.capabilities import Capabilities, CapabilityError, dialect_of
 from workers.config import check_config
 from workers.config.problems import Finding, Problem
 from workers.engines import EngineMissing, LaunchContext, engine_of
+from workers.gguf_header import NotGGUF, read_header
 from workers.gpus import inventory
-from workers.placement import misplaced
+from workers.memory import estimate, savings
+from workers.placement import misplaced, too_big
 
 if TYPE_CHECKING:
     from workers.config import Config
@@ -20,7 +22,10 @@ if TYPE_CHECKING:
     from workers.spec import WorkerSpec
 
 _PORT = 0  # chosen at start, unless the worker names one
-_GB = 1e9
+_KEY_FILE = Path("KEY_FILE")  # written at start
+_FIX = "correct this worker"
+
+Command = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +38,7 @@ class WorkerReport:
     build: str
     dialect: str
     dialect_because: str
-    weights_gb: float | None  # 1e9 bytes of model files; None when they cannot be read
+    memory_gb: float | None  # 1e9 bytes, estimated; None when the files cannot be read
     complaints: tuple[str, ...]
 
 
@@ -45,7 +50,8 @@ def check_workers(config: Config, path: str) -> tuple[WorkerReport, ...]:
         path: where programs are looked for, as the environment's PATH.
     """
     gpus = inventory(path)
-    return tuple(_report(spec, path, gpus) for spec in config.worker_specs())
+    asked: dict[Command, Capabilities | None] = {}
+    return tuple(_report(spec, path, gpus, asked) for spec in config.worker_specs())
 
 
 def check_everything(config: Config, path: str) -> tuple[tuple[WorkerReport, ...], list[Problem]]:
@@ -55,16 +61,19 @@ def check_everything(config: Config, path: str) -> tuple[tuple[WorkerReport, ...
     for i, report in enumerate(reports):
         for complaint in report.complaints:
             message, _, fix = complaint.partition(": ")
-            finding = Finding(("workers", i), f"worker {report.name!r}: {message}", fix)
+            finding = Finding(("workers", i), f"worker {report.name!r}: {message}", fix or _FIX)
             problems.append(config.source.place(finding))
     return reports, problems
 
 
-def _report(spec: WorkerSpec, path: str, gpus: tuple[GPU, ...]) -> WorkerReport:
+def _report(
+    spec: WorkerSpec, path: str, gpus: tuple[GPU, ...], asked: dict[Command, Capabilities | None]
+) -> WorkerReport:
     engine = engine_of(spec)
-    command, capabilities, missing = _program(spec, engine, path)
-    launch = LaunchContext(command, spec.port or _PORT, Path(f"{spec.name}.key"), capabilities)
-    complaints = (*missing, *engine.problems(spec, capabilities), *misplaced(spec, gpus))
+    command, capabilities, missing = _program(spec, engine, path, asked)
+    launch = LaunchContext(command, spec.port or _PORT, _KEY_FILE, capabilities)
+    needed, tight = _memory(spec, gpus)
+    complaints = (*missing, *engine.problems(spec, capabilities), *misplaced(spec, gpus), *tight)
     dialect, because = dialect_of(spec, capabilities)
     return WorkerReport(
         name=spec.name,
@@ -73,25 +82,33 @@ def _report(spec: WorkerSpec, path: str, gpus: tuple[GPU, ...]) -> WorkerReport:
         build=capabilities.label if capabilities else "",
         dialect=dialect,
         dialect_because=because,
-        weights_gb=_weights_gb(spec),
+        memory_gb=needed,
         complaints=complaints,
     )
 
 
 def _program(
-    spec: WorkerSpec, engine: Engine, path: str
-) -> tuple[tuple[str, ...], Capabilities | None, tuple[str, ...]]:
+    spec: WorkerSpec, engine: Engine, path: str, asked: dict[Command, Capabilities | None]
+) -> tuple[Command, Capabilities | None, tuple[str, ...]]:
     """The command, what it can do, and what is wrong with it; a stand-in name when missing."""
     try:
         command = engine.command(spec, path)
-        return command, engine.read_capabilities(command) if command else None, ()
+        if command not in asked:
+            asked[command] = engine.read_capabilities(command) if command else None
     except (EngineMissing, CapabilityError) as error:
         return (str(spec.binary or engine.name),), None, (str(error),)
+    return command, asked[command], ()
 
 
-def _weights_gb(spec: WorkerSpec) -> float | None:
-    files = [path for path in (spec.target, spec.draft) if path is not None]
+def _memory(spec: WorkerSpec, gpus: tuple[GPU, ...]) -> tuple[float | None, tuple[str, ...]]:
+    """Gigabytes needed, and what to say if the worker's devices have fewer."""
+    if spec.target is None or not spec.managed:
+        return None, ()
     try:
-        return sum(path.stat().st_size for path in files) / _GB
-    except OSError:
-        return None
+        target = read_header(spec.target)
+        draft = read_header(spec.draft) if spec.draft is not None else None
+    except (OSError, NotGGUF):  # told with the file's line by check_config
+        return None, ()
+    needed = estimate(spec, target, draft)
+    tight = too_big(spec, gpus, needed.total, savings(spec, target, draft))
+    return round(needed.gigabytes, 3), tight

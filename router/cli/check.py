@@ -7,7 +7,7 @@ import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -45,18 +45,11 @@ def check(path: Path | None, schema: bool, as_json: bool) -> None:
         problems = tuple(dict.fromkeys((*problems, *found)))
     if as_json:
         rows = [asdict(p) for p in problems]
-        workers = [_as_dict(report) for report in reports]
+        workers = [asdict(report) for report in reports]
         print_json({"ok": not problems, "problems": rows, "workers": workers})
     else:
         _print(reports, problems)
     sys.exit(1 if problems else 0)
-
-
-def _as_dict(report: WorkerReport) -> dict[str, Any]:
-    """The contract's form. `memory_gb` is the weights: what is needed at the very least."""
-    row = asdict(report)
-    row["memory_gb"] = row.pop("weights_gb")
-    return row
 
 
 def _print(reports: tuple[WorkerReport, ...], problems: tuple[Problem, ...]) -> None:
@@ -65,7 +58,7 @@ def _print(reports: tuple[WorkerReport, ...], problems: tuple[Problem, ...]) -> 
         if report.argv:
             click.echo(f"  {shlex.join(report.argv)}")
         click.echo(f"  dialect {report.dialect}: {report.dialect_because}")
-        click.echo(f"  build {report.build or 'not told'}; weights {_gigabytes(report)}")
+        click.echo(f"  build {report.build or 'not told'}; memory {_gigabytes(report)}")
     for problem in problems:
         click.echo(str(problem), err=True)
     count = len(problems)
@@ -74,4 +67,4 @@ def _print(reports: tuple[WorkerReport, ...], problems: tuple[Problem, ...]) -> 
 
 
 def _gigabytes(report: WorkerReport) -> str:
-    return "unknown" if report.weights_gb is None else f"{report.weights_gb:.3g} GB"
+    return "unknown" if report.memory_gb is None else f"{report.memory_gb:.3g} GB"

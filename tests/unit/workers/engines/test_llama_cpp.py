@@ -179,7 +179,8 @@ def test_problems_name_the_flag_the_type_and_the_build():
     assert "draft_context" in ring
     (flag,) = engine.problems(spec(args=("--flux", "1", "-5")), STOCK)
     assert flag.startswith("this llama-server does not know --flux; from `args`")
-    old = Capabilities(STOCK_FLAGS, frozenset({"draft-simple", "draft-dflash"}), "version: 9000 (abc)")
+    types = frozenset({"draft-simple", "draft-dflash"})
+    old = Capabilities(STOCK_FLAGS, types, "version: 9000 (abc)")
     (kind,) = engine.problems(spec("mtp"), old)
     assert "draft-mtp" in kind
     assert "draft-dflash, draft-simple" in kind
