@@ -182,11 +182,14 @@ def _learned(
     )
     sinks: list[Sink] = [policy.observe, metrics.observe, sync.record, feed.record]
     sinks.append(remembrance.observe)
+    on_close: list[Callable[[], Coroutine[Any, Any, None]]] = [store.aclose]
+    background: list[Callable[[], Coroutine[Any, Any, None]]] = [sync.run]
     if settings.state_dir is not None and settings.decision_log:
-        sinks.append(DecisionLog(settings.state_dir / "decisions.jsonl").record)
+        decisions = DecisionLog(settings.state_dir / "decisions.jsonl")
+        sinks.append(decisions.record)
+        on_close.append(partial(_closed, decisions))
     if log_writer is not None:
         sinks.append(RequestLog(log_writer, settings.log_format).observe)
-    on_close, background = [store.aclose], [sync.run]
     if settings.redis_url is not None:
         history = HistoryStore.at(settings.redis_url)
         look = partial(_sight, fleet, knowledge, policy, gauges)
@@ -210,6 +213,10 @@ def _learned(
         tuple(background),
         tuple(on_close),
     )
+
+
+async def _closed(decisions: DecisionLog) -> None:
+    decisions.close()
 
 
 def _speedups(knowledge: Knowledge) -> list[SpeedupGauge]:

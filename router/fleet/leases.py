@@ -104,8 +104,11 @@ class Leases:
         """Renew every lease once; False while Redis is away (the last leases then stay)."""
         leases: dict[str, int] = {}
         elsewhere: dict[str, int] = {}
+        workers = self._fleet.everything()
+        if not workers:  # nothing was asked, so nothing is known of Redis either
+            return self.reachable
         try:
-            for worker in self._fleet.everything():
+            for worker in workers:
                 leases[worker.name], elsewhere[worker.name] = await self._renew(worker)
         except OUTAGE as error:
             self._note(reachable=False, reason=str(error))

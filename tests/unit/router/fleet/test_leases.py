@@ -124,6 +124,16 @@ async def test_without_redis_the_last_word_stands():
     await gateway.leases.aclose()
 
 
+async def test_without_redis_newcomers_are_ours_too():
+    gateway = _Gateway("redis://127.0.0.1:1", "one")
+    gateway.fleet.update([])
+    assert not await gateway.leases.sync()
+    gateway.fleet.update([record(slots=4)])
+    assert not await gateway.leases.sync()
+    assert gateway.slots == 4
+    await gateway.leases.aclose()
+
+
 async def test_the_task_renews_and_leases_newcomers_at_once(redis_url):
     gateway = _Gateway(redis_url, "one")
     async with asyncio.TaskGroup() as group:
