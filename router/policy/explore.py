@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _INV_SQRT_2PI = 0.3989422804014327
 _SQRT_HALF = 0.7071067811865476
 _NOISE = 0.2  # relative spread of one observation
+_HOPELESS = 5.0  # standard deviations behind the best
+_REMEMBERED = 4000.0  # requests behind the shares of the classes
+_TRIFLE = 0.002  # gains below this share of a request are not worth looking for
 
 
 _ADVANCE = 150.0
@@ -27,12 +30,19 @@ _REPAID = 500.0
 few; the advance is paid back by the 500th, well within the window over which the budget holds."""
 
 
+_KNOWN = 2.0
+"""Weight of answers from which a loss in seconds is more than a guess: the limit in seconds holds
+from there on, the limit as a share of the request always."""
+
+
 class Option(NamedTuple):
-    """A worker as the explorer sees it: predicted seconds, their sd, and the decode seconds."""
+    """A worker as the explorer sees it: predicted seconds, their sd, the decode seconds, and the
+    answers behind them."""
 
     total: float
     spread: float
     decode: float
+    samples: float = 0.0
 
 
 class Pick(NamedTuple):
@@ -87,9 +97,12 @@ class Explorer:
         self._set = settings
         self.budget = Budget(settings.exploration_budget, settings.exploration_window)
 
-    def pick(self, options: Sequence[Option], best: int, draw: float) -> Pick:
-        """One of `options`; `draw` is uniform in [0, 1). Deterministic in its arguments."""
-        odds = self._odds(options, best)
+    def pick(self, options: Sequence[Option], best: int, draw: float, horizon: float) -> Pick:
+        """One of `options`; `draw` is uniform in [0, 1). Deterministic in its arguments.
+
+        `horizon` is the number of like requests that what is found may serve.
+        """
+        odds = self._odds(options, best, horizon)
         if not odds:
             return Pick(best, 1.0, 0.0)
         total = 1.0 + sum(weight for _, weight in odds)
@@ -101,32 +114,55 @@ class Explorer:
                 return Pick(index, weight / total, max(loss, 1e-12))
         return Pick(best, 1.0 / total, 0.0)
 
-    def _odds(self, options: Sequence[Option], best: int) -> list[tuple[int, float]]:
+    def _odds(
+        self, options: Sequence[Option], best: int, horizon: float
+    ) -> list[tuple[int, float]]:
         """Per arm worth trying the odds that it beats the best one."""
         top = options[best]
-        limit = min(self._set.max_loss_s, self._set.max_loss_share * top.total)
+        share = self._set.max_loss_share * top.total
+        known = min(self._set.max_loss_s, share)
         out = []
         for index, option in enumerate(options):
             loss = option.total - top.total
+            limit = known if option.samples >= _KNOWN else share
             if index == best or loss > limit or option.spread <= 0.0:
                 continue
-            if self._worth(option, top, loss) and self.budget.affords(loss, option.total):
+            if _worth(option, top, loss, horizon) and self.budget.affords(loss, option.total):
                 z = loss / math.hypot(option.spread, top.spread)
                 below = 0.5 * math.erfc(z * _SQRT_HALF)
                 out.append((index, below / (1.0 - below)))
         return out
 
-    def _worth(self, option: Option, top: Option, loss: float) -> bool:
-        """Whether one more observation gains more over the horizon than it costs now."""
-        var = option.spread * option.spread
-        noise = _NOISE * option.decode
-        learns = var / math.sqrt(var + noise * noise)  # sd by which one answer moves the estimate
-        if learns <= 0.0:
-            return False
-        z = loss / learns
-        if z > 5.0:
-            return False
-        gain = learns * _INV_SQRT_2PI * math.exp(-0.5 * z * z) - loss * 0.5 * math.erfc(
-            z * _SQRT_HALF
-        )
-        return self._set.horizon * gain > loss + 0.002 * top.total
+
+def _worth(option: Option, top: Option, loss: float, horizon: float) -> bool:
+    """Whether trying gains more over the horizon than it costs.
+
+    One answer seldom settles anything, so the price is that of as many answers as halve the
+    option's variance, and the gain what is then known.
+    """
+    noise = _NOISE * option.decode
+    answers = max(1.0, (noise / option.spread) ** 2)
+    moves = option.spread * _SQRT_HALF  # sd by which those answers move the estimate
+    z = loss / moves
+    if z > _HOPELESS:
+        return False
+    below = 0.5 * math.erfc(z * _SQRT_HALF)
+    gain = moves * _INV_SQRT_2PI * math.exp(-0.5 * z * z) - loss * below
+    return horizon * gain > answers * (loss + _TRIFLE * top.total)
+
+
+class Traffic:
+    """Which share of a model's requests is of which class, over the last few thousand."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, dict[str, float]] = {}
+
+    def count(self, model: str, name: str) -> float:
+        """Enter one request; the share of its class, shrunk toward equal shares."""
+        counts = self._counts.setdefault(model, {})
+        counts[name] = counts.get(name, 0.0) + 1.0
+        total = sum(counts.values())
+        if total > _REMEMBERED:
+            for other in counts:
+                counts[other] *= 0.5
+        return (counts[name] + 2.0) / (total + 2.0 * len(counts))

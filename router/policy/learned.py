@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from router.core import Candidate, Reason, RoutingDecision
 from router.policy.cost import CostModel
-from router.policy.explore import Explorer, Option, Pick
+from router.policy.explore import Explorer, Option, Pick, Traffic
 from router.policy.filters import eligible, wished_mode
 from router.policy.hysteresis import Hysteresis
 
@@ -35,6 +35,7 @@ class LearnedPolicy:
         self._set = settings
         self.knowledge = knowledge
         self.explorer = Explorer(settings)
+        self._traffic = Traffic()
         self._cost = CostModel(knowledge, settings.min_class_probability)
         self._hysteresis = Hysteresis(settings.switch_margin, settings.tie_margin)
         self._plain: dict[str, deque[float]] = {}  # when each model's last AR answers ended
@@ -107,8 +108,11 @@ class LearnedPolicy:
     ) -> Pick:
         if request.home is not None:  # it just moved for a gain: do not gamble with it as well
             return Pick(best, 1.0, 0.0)
-        options = [Option(p.total, p.spread, p.estimate.decode_s) for p in prices]
-        return self.explorer.pick(options, best, draw)
+        options = [
+            Option(p.total, p.spread, p.estimate.decode_s, p.estimate.samples) for p in prices
+        ]
+        share = self._traffic.count(request.model, request.classification.workload_class)
+        return self.explorer.pick(options, best, draw, share * self._set.horizon)
 
     def _baseline(
         self, request: PolicyInput, prices: Sequence[Price], totals: list[float], best: int
@@ -132,8 +136,9 @@ class LearnedPolicy:
         loss = totals[index] - totals[best]
         if index == best or loss > self._set.baseline_max_loss_s:
             return 0.0, -1
-        # Half a percent of the requests, but never more than half a percent of the seconds.
-        return self._set.baseline_share * min(1.0, totals[best] / max(loss, 1e-9)), index
+        # Half a percent of the requests, but never more than a quarter percent of the seconds.
+        thrift = 0.5 * totals[best] / max(loss, 1e-9)
+        return self._set.baseline_share * min(1.0, thrift), index
 
     def _book(self, prices: Sequence[Price], index: int, reason: Reason) -> None:
         served = prices[index].total

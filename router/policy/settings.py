@@ -10,8 +10,9 @@ class PolicySettings:
     """Shares are of 1, times in seconds.
 
     `exploration_budget` is the share of the seconds served that may be spent on trying a worker
-    that is not predicted to be the fastest. `horizon` is for how many like requests an answer found
-    by trying is assumed to be of use. `switch_margin` is the gain that makes a conversation leave
+    that is not predicted to be the fastest. `horizon` is the number of a
+    model's requests that a better worker found by trying is assumed to serve (a class has its share
+    of them). `switch_margin` is the gain that makes a conversation leave
     the worker that holds it; `tie_margin` the gain that makes a class of requests change its
     worker.
     """
@@ -23,12 +24,12 @@ class PolicySettings:
     exploration_window: int = 1000  # requests over which the budget holds
     max_loss_s: float = 2.0
     max_loss_share: float = 0.5
-    horizon: float = 100.0
+    horizon: float = 250.0
     baseline_share: float = 0.005
     baseline_answers: int = 20
     baseline_max_loss_s: float = 10.0
     switch_margin: float = 0.15
-    tie_margin: float = 0.02
+    tie_margin: float = 0.005
     min_class_probability: float = 0.15
     priced_workers: int = 16  # of a bigger fleet only so many are priced in full
     static_worker: str = ""  # of the static policy

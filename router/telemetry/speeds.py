@@ -27,7 +27,7 @@ _SCALE_SD: Final = 1.5  # machines differ by factors
 
 _MAX_TEXTS: Final = 4096  # distinct texts remembered by number before all is forgotten
 
-_HALF_WEIGHT_TOKENS: Final = 32.0  # an answer this long weighs half of a very long one
+_HALF_WEIGHT_TOKENS: Final = 12.0  # an answer this long weighs half of a very long one
 
 
 class Text(NamedTuple):

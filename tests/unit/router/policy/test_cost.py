@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from router.policy.cost import CostModel
+from router.telemetry import Knowledge
+from tests.fakes.outcomes import classification, outcome
+from tests.fakes.routing import question, snapshot
+
+
+def learned(*outcomes) -> CostModel:
+    knowledge = Knowledge()
+    for finished in outcomes:
+        knowledge.observe(finished)
+    knowledge.settle()
+    return CostModel(knowledge)
+
+
+def price(model: CostModel, request, *workers):
+    prices = model.price(model.prepare(request), workers)
+    return prices[0].estimate if len(workers) == 1 else [p.estimate for p in prices]
+
+
+def many(count=40, **changes):
+    return [outcome(at=1_700_000_000.0 + i, **changes) for i in range(count)]
+
+
+def test_the_measured_speed_replaces_the_prior():
+    model = learned(*many(worker="plain", mode="ar", tokens=401, tokens_per_second=80.0))
+    estimate = price(model, question(), snapshot())
+    assert estimate.decode_tokens_per_second == pytest.approx(80.0, rel=0.03)
+    assert estimate.samples > 20
+
+
+def test_the_priors_order_the_modes_of_an_unmeasured_fleet():
+    plain, prose, code = (
+        price(learned(), question(classification=classification("structured", 1.0)), worker)
+        for worker in (snapshot(), snapshot("p", "mtp-n3"), snapshot("c", "dflash2-margin"))
+    )
+    assert code.decode_s < prose.decode_s < plain.decode_s
+
+
+def test_an_unsure_class_is_priced_between_the_classes():
+    model, worker = learned(), snapshot("code", "dflash2-margin")
+    prose = price(model, question(classification=classification("prose", 1.0)), worker)
+    code = price(model, question(classification=classification("structured", 1.0)), worker)
+    mixed = classification("prose", 0.5, probabilities={"prose": 0.5, "structured": 0.5})
+    assert code.decode_s < price(model, question(classification=mixed), worker).decode_s
+    assert price(model, question(classification=mixed), worker).decode_s < prose.decode_s
+
+
+def test_only_uncached_prompt_tokens_cost_prefill():
+    model = learned()
+    cold = price(model, question(prompt_tokens=1000.0), snapshot())
+    warm = price(model, question(prompt_tokens=1000.0, cached_tokens={"plain": 900.0}), snapshot())
+    assert warm.prefill_s == pytest.approx(cold.prefill_s / 10, rel=0.01)
+    full = question(prompt_tokens=1000.0, cached_tokens={"plain": 1200.0})
+    assert price(model, full, snapshot()).prefill_s == 0.0
+
+
+def test_a_full_worker_costs_the_shortest_remaining_answer():
+    busy = snapshot(in_flight=2, remaining_tokens=(300.0, 60.0))
+    estimate = price(learned(), question(), busy)
+    assert estimate.queue_s == pytest.approx(60.0 / estimate.decode_tokens_per_second)
+    longer = snapshot(in_flight=3, remaining_tokens=(300.0, 60.0, 80.0))
+    later = price(learned(), question(), longer)
+    assert later.queue_s == pytest.approx(80.0 / later.decode_tokens_per_second)
+
+
+def test_a_queue_of_unknown_length_is_counted_in_rounds():
+    estimate = price(learned(), question(), snapshot(in_flight=4))
+    assert estimate.queue_s == pytest.approx(1.5 * estimate.decode_s, rel=0.01)
+
+
+def test_joining_a_batch_is_charged_with_what_the_others_lose():
+    slow_at_two = [
+        *many(mode="ar", worker="plain", occupancy=1, tokens_per_second=40.0),
+        *many(mode="ar", worker="plain", occupancy=2, tokens_per_second=20.0),
+    ]
+    joined = snapshot(in_flight=1, remaining_tokens=(100.0,))
+    estimate = price(learned(*slow_at_two), question(), joined)
+    assert estimate.externality_s == pytest.approx(100.0 * (1 / 20 - 1 / 40), rel=0.1)
+    assert estimate.total_s == pytest.approx(estimate.own_s + estimate.externality_s)
+    assert price(learned(*slow_at_two), question(), snapshot()).externality_s == 0.0
+
+
+def test_one_more_in_the_same_bucket_costs_a_share_of_the_step():
+    loaded = snapshot(in_flight=3, remaining_tokens=(100.0,), record={"slots": 8})
+    estimate = price(learned(), question(), loaded)
+    assert estimate.externality_s >= 0.0
+    assert math.isfinite(estimate.externality_s)
+
+
+def test_max_tokens_caps_the_expected_answer_and_the_interval():
+    model = learned()
+    free = price(model, question(), snapshot())
+    capped = price(model, question(max_tokens=20), snapshot())
+    assert capped.decode_s < 0.2 * free.decode_s
+    low, high = capped.interval_s
+    assert low < capped.own_s < high < free.interval_s[1]
+
+
+def test_the_shortlist_keeps_the_fastest():
+    model = learned()
+    workers = [snapshot(f"plain{i}") for i in range(20)] + [snapshot("prose", "mtp-n3")]
+    kept = model.shortlist(model.prepare(question()), workers, 4)
+    assert len(kept) == 4
+    assert kept[0].name == "prose"
