@@ -40,6 +40,9 @@ _BATCH = 512  # llama.cpp's default -ub
 _INTERVAL = 4  # every fourth layer of a hybrid model attends, unless its file says otherwise
 _GB = 1e9
 _LOOKUPS = tuple(mode.spec_type for mode in MODES.values() if mode.by_lookup)
+# An MTP worker reserves its graph again at its first request, in addition (measured on the tiny
+# trio, b11549: 28 MiB beside a compute buffer of 10.0 MiB).
+_MTP_AGAIN = 2.8
 _PROCESS = 58e6  # the embedded engine without a model: Python, llama.cpp's code and tables
 
 
@@ -86,7 +89,7 @@ def estimate(spec: WorkerSpec, target: Header, draft: Header | None) -> Estimate
         return needs
     needs = replace(needs, draft_compute=_compute_bytes(target, "embedding_length"))
     if draft is None:  # the target's own head: its layers are counted above
-        return needs
+        return replace(needs, draft_compute=needs.draft_compute + _MTP_AGAIN * needs.compute)
     return replace(needs, draft_weights=float(draft.size), draft_kv=draft_kv_bytes(spec, draft))
 
 
