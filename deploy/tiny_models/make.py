@@ -10,9 +10,9 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 SHIPPED = HERE.parents[1] / "workers" / "tiny"
-CORPUS_ROWS = 10_000
+CORPUS_ROWS = 12_000
 SELF_PLAY_PROMPTS = 6_000
-TARGET_MINUTES, DRAFT_MINUTES = 40.0, 35.0
+TARGET_MINUTES, DRAFT_MINUTES = 60.0, 35.0
 TRAINERS = 2
 
 

@@ -85,12 +85,14 @@ class Attention(nn.Module):
     def finish(self, mixed: Tensor, gate: Tensor) -> Tensor:
         return self.out(mixed * torch.sigmoid(gate))
 
-    def forward(self, x: Tensor, table: tuple[Tensor, Tensor]) -> Tensor:
+    def forward(
+        self, x: Tensor, table: tuple[Tensor, Tensor], seen: Tensor | None = None
+    ) -> Tensor:
         q, k, v, gate = self.heads(x, table)
         repeat = self.s.heads // self.s.kv_heads
         k, v = (t.repeat_interleave(repeat, dim=2) for t in (k, v))
         q, k, v = (t.transpose(1, 2) for t in (q, k, v))
-        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=seen, is_causal=seen is None)
         return self.finish(mixed.transpose(1, 2).flatten(2), gate)
 
 
@@ -164,9 +166,11 @@ class Layer(nn.Module):
         self.mixer: Attention | DeltaNet = Attention(s) if kind == "A" else DeltaNet(s)
         self.ffn = Ffn(s.width, s.ffn)
 
-    def forward(self, x: Tensor, table: tuple[Tensor, Tensor]) -> Tensor:
+    def forward(
+        self, x: Tensor, table: tuple[Tensor, Tensor], seen: Tensor | None = None
+    ) -> Tensor:
         inner = self.norm(x)
-        x = x + (self.mixer(inner, table) if self.kind == "A" else self.mixer(inner))
+        x = x + (self.mixer(inner, table, seen) if self.kind == "A" else self.mixer(inner))
         return x + self.ffn(self.post_norm(x))
 
 
@@ -187,18 +191,21 @@ class Target(nn.Module):
         positions = torch.arange(start, start + length)
         return rope_table(positions, self.s.head_dim, self.s.rope_base)
 
-    def trace(self, tokens: Tensor) -> tuple[list[Tensor], Tensor]:
-        """Inputs of layers 0..depth (the last is the trunk's output) and the normed hidden."""
+    def trace(self, tokens: Tensor, seen: Tensor | None = None) -> tuple[list[Tensor], Tensor]:
+        """Inputs of layers 0..depth (the last is the trunk's output) and the normed hidden.
+
+        `seen` [B, 1, T, T] says who attends to whom; without it, all that came before.
+        """
         table = self.table(tokens.shape[1])
         x = self.embed(tokens)
         inputs = [x]
         for layer in self.layers:
-            x = layer(x, table)
+            x = layer(x, table, seen)
             inputs.append(x)
         return inputs, self.norm(x)
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        return self.head(self.trace(tokens)[1])
+    def forward(self, tokens: Tensor, seen: Tensor | None = None) -> Tensor:
+        return self.head(self.trace(tokens, seen)[1])
 
 
 class Mtp(nn.Module):

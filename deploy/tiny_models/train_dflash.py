@@ -8,7 +8,7 @@ import torch
 from net import Draft
 from optim import Budget, Pair, save
 from stopwatch import seconds
-from train_target import SAVE_EVERY, Mixed, report, trained
+from train_target import SAVE_EVERY, Mixed, report, same_conversation, trained
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,15 +28,19 @@ def anchors(weights: Tensor, block: int) -> Tensor:
 
 
 def objective(
-    target: Target, draft: Draft, tokens: Tensor, weights: Tensor
+    target: Target, draft: Draft, batch: tuple[Tensor, Tensor, Tensor]
 ) -> tuple[Tensor, list[float]]:
-    """Soft cross-entropy with and without the selector; how often each position agrees."""
+    """Soft cross-entropy with and without the selector; how often each position agrees.
+
+    A batch is tokens, weights and the trunk's attention mask.
+    """
+    tokens, weights, own = batch
     block = draft.d.block
     seen = tokens[:, :-1]
     at = anchors(weights[:, :-1], block)
     places = at.unsqueeze(-1) + torch.arange(block)
     with torch.no_grad():
-        inputs, hidden = target.trace(seen)
+        inputs, hidden = target.trace(seen, own)
         flat = places[..., :-1].flatten(1)
         wanted = hidden.gather(1, flat.unsqueeze(-1).expand(-1, -1, hidden.shape[-1]))
         soft = target.head(wanted).softmax(-1).unflatten(1, (-1, block - 1))
@@ -69,8 +73,10 @@ def run(folder: Path, minutes: float) -> None:
     budget, rows, saved = Budget(minutes, spent), Mixed(folder, ROWS, 2), seconds()
     hits = [0.0] * (draft.d.block - 1)
     while not budget.over:
+        target = trained(folder, step, target)
         tokens, weights = rows.batch(step)
-        loss, right = objective(target, draft, tokens, weights)
+        own = same_conversation(tokens[:, :-1], rows.roles)
+        loss, right = objective(target, draft, (tokens, weights, own))
         loss.backward()
         pair.step(budget.factor(step))
         step += 1

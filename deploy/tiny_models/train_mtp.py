@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from net import Mtp
 from optim import Budget, Pair, save
 from stopwatch import seconds
-from train_target import SAVE_EVERY, Mixed, report, trained
+from train_target import SAVE_EVERY, Mixed, report, same_conversation, trained
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,8 +92,10 @@ def run(folder: Path, minutes: float) -> None:
     budget, rows, saved = Budget(minutes, spent), Mixed(folder, ROWS, 1), seconds()
     hits = [0.0] * 3
     while not budget.over:
+        target = trained(folder, step, target)
         tokens, weights = rows.batch(step)
-        loss, right = objective(target, mtp, tokens, weights)
+        own = same_conversation(tokens[:, :-1], rows.roles)
+        loss, right = objective(target, mtp, (tokens, weights, own))
         loss.backward()
         pair.step(budget.factor(step))
         step += 1
@@ -107,12 +109,16 @@ def run(folder: Path, minutes: float) -> None:
 
 
 def objective(
-    target: Target, mtp: Mtp, tokens: Tensor, weights: Tensor
+    target: Target, mtp: Mtp, batch: tuple[Tensor, Tensor, Tensor]
 ) -> tuple[Tensor, list[float]]:
-    """Weighted soft cross-entropy of the three steps and how often each agrees with the trunk."""
+    """Weighted soft cross-entropy of the three steps and how often each agrees with the trunk.
+
+    A batch is tokens, weights and the trunk's attention mask.
+    """
+    tokens, weights, own = batch
     seen = tokens[:, :-1]
     with torch.no_grad():
-        hidden = target.trace(seen)[1]
+        hidden = target.trace(seen, own)[1]
         table = target.table(seen.shape[1])
         picked = (weights[:, 1:] == 1.0) & (torch.rand(seen.shape) < 0.5)
         soft = target.head(hidden[picked]).softmax(-1)

@@ -9,8 +9,10 @@ import numpy as np
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
+import vocabulary
 from net import Target
 from optim import Budget, Pair, processes, rank, save
+from shape import special
 from stopwatch import seconds
 
 if TYPE_CHECKING:
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 ROWS = 4
-SAVE_EVERY = 180.0
+SAVE_EVERY = 120.0
+# Share of the time at the full rate; the long fall is what makes a small model precise.
+HOLD = 0.3
 
 
 class Rows:
@@ -28,6 +32,8 @@ class Rows:
     def __init__(self, folder: Path, rows: int, seed: int) -> None:
         self.tokens = np.load(folder / "tokens.npy", mmap_mode="r")
         self.weights = np.load(folder / "weights.npy", mmap_mode="r")
+        tokenizer = vocabulary.load(folder / "tokenizer.json")
+        self.roles = tuple(int(tokenizer.token_to_id(r)) for r in ("user", "system"))
         self.rows, self.order = rows, np.random.default_rng(seed).permutation(len(self.tokens))
 
     def batch(self, step: int) -> tuple[Tensor, Tensor]:
@@ -40,6 +46,24 @@ class Rows:
         )
 
 
+def same_conversation(tokens: Tensor, roles: tuple[int, int]) -> Tensor:
+    """[B, 1, T, T]: position i may attend to j <= i of its own conversation.
+
+    Rows are packed; a conversation begins at a system turn, or at a user turn that does not
+    follow one. (A later turn of the same user so begins anew, which is why some rows are not
+    masked.)
+    """
+    user, system = roles
+    begins = tokens == special("<|im_start|>")
+    role = torch.roll(tokens, -1, dims=1)
+    starts = begins & ((role == user) | (role == system))
+    order = torch.where(starts, torch.arange(tokens.shape[1]), -1).cummax(1).values
+    before = F.pad(order, (1, -1), value=-1).clamp(min=0)
+    after_system = role.gather(1, before) == system
+    number = (starts & ~((role == user) & after_system)).cumsum(1)
+    return (number.unsqueeze(2) == number.unsqueeze(1)).tril().unsqueeze(1)
+
+
 class Mixed:
     """Corpus rows, and once they exist, rows the target wrote itself."""
 
@@ -50,7 +74,7 @@ class Mixed:
         self.folder, self.rows, self.seed = folder, rows, seed
         self.corpus = Rows(folder, rows, seed)
         self.own: Rows | None = None
-        self.rng = np.random.default_rng(seed)
+        self.rng, self.roles = np.random.default_rng(seed), self.corpus.roles
 
     def batch(self, step: int) -> tuple[Tensor, Tensor]:
         """Like Rows.batch; looks now and then whether the target's rows have come (or grown)."""
@@ -60,11 +84,13 @@ class Mixed:
         return (self.own if mine and self.own else self.corpus).batch(step)
 
 
-def trained(folder: Path) -> Target:
-    """The trunk, frozen."""
-    net = Target()
-    net.load_state_dict(torch.load(folder / "target.pt")["net"])
-    return net.requires_grad_(False)
+def trained(folder: Path, step: int = 0, net: Target | None = None) -> Target:
+    """The trunk, frozen; read again every 50 steps, as its last minutes may still be going on."""
+    if net is None:
+        net = Target().requires_grad_(False)
+    if step % 50 == 0:
+        net.load_state_dict(torch.load(folder / "target.pt")["net"])
+    return net
 
 
 def join(folder: Path, index: int, count: int) -> None:
@@ -84,7 +110,7 @@ def run(folder: Path, minutes: float, index: int = 0, count: int = 1) -> None:
     """Train for so many minutes of wall time, resuming from target.pt if it is there."""
     join(folder, index, count)
     net = Target()
-    pair = Pair(net, 0.02, 3e-3, {"embed.weight", "head.weight"})
+    pair = Pair(net, 0.015, 2.2e-3, {"embed.weight", "head.weight"})
     path, step, spent = folder / "target.pt", 0, 0.0
     if path.exists():
         state = torch.load(path)
@@ -95,12 +121,14 @@ def run(folder: Path, minutes: float, index: int = 0, count: int = 1) -> None:
     saved, mean = seconds(), 0.0
     while not agreed(budget.over):
         tokens, weights = rows.batch(step)
-        logits = net(tokens[:, :-1])
+        # Some rows keep the neighbours in view, as in a chat of several turns.
+        seen = same_conversation(tokens[:, :-1], rows.roles) if step % 4 else None
+        logits = net(tokens[:, :-1], seen)
         loss = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten(), reduction="none")
         weight = weights[:, 1:].flatten()
         mean_loss = (loss * weight).sum() / weight.sum()
         mean_loss.backward()
-        pair.step(budget.factor(step))
+        pair.step(budget.factor(step, HOLD))
         step += 1
         mean = mean_loss.item() if mean == 0.0 else 0.95 * mean + 0.05 * mean_loss.item()
         if step % 10 == 0 and rank() == 0:

@@ -252,7 +252,7 @@ class Code:
     def any(self) -> tuple[str, str, str]:
         """A random kind of code."""
         kinds = (self.function, self.over_records, self.classes, self.sql, self.web, self.real)
-        return self.rng.choices(kinds, (48, 18, 14, 7, 5, 8))[0]()
+        return self.rng.choices(kinds, (50, 20, 14, 7, 5, 2))[0]()
 
 
 def rename(body: str, name: str, x: str, y: str) -> str:
