@@ -103,14 +103,14 @@ def nice_top(value: float) -> float:
     )
 
 
-def _svg(height: int, label: str, parts: object) -> Markup:
+def _svg(height: int, label: str, parts: object, cls: str = "chart") -> Markup:
     return el(
         "svg",
         parts,
         viewbox=f"0 0 {WIDTH} {height}",
         role="img",
         aria_label=label,
-        cls="chart",
+        cls=cls,
     )
 
 
@@ -207,7 +207,7 @@ def interval_chart(rows: Sequence[Interval], *, label: str, show: Callable[[floa
         ],
     ]
     body = [_interval(row, number, x) for number, row in enumerate(rows)]
-    return _svg(height, label, [axis, body])
+    return _svg(height, label, [axis, body], cls="chart intervals")
 
 
 def _log_ticks(low: float, high: float) -> list[float]:

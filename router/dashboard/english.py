@@ -197,12 +197,12 @@ TEXTS: Final[Mapping[str, str]] = {
     "more slots or workers would help.",
     "advice_drift": "The traffic of the last hour differs much from the day's (PSI {psi}): "
     "figures of the day may not hold.",
-    "advice_loss": "{class} in {mode} ({model}) runs {speedup} × AR ({low}-{high}, {n} answers) "
+    "advice_loss": "{class} in {mode} ({model}) runs {speedup} × AR ({low}–{high}, {n} answers) "
     "and gets {share} of the class: plain decoding is faster.",
     "advice_loss_above": "{class} in {mode} ({model}) runs {speedup} × AR above {above} parallel "
-    "({low}-{high}, {n} answers): send it to AR when the worker is busy.",
+    "({low}–{high}, {n} answers): send it to AR when the worker is busy.",
     "advice_best": "{class} ({model}) is fastest in {mode}: {speedup} × AR "
-    "({low}-{high}, {n} answers).",
+    "({low}–{high}, {n} answers).",
     "advice_baseline": "{model} has {n} AR answers; {missing} more are needed before any speed-up "
     "can be told.",
     "advice_idle": "{worker} ({mode}) got {share} of {requests} requests in 24 h: its memory "

@@ -128,12 +128,14 @@ def choice(label: str, name: str, options: Iterable[tuple[str, str]], chosen: st
     return el("label", el("span", label), el("select", items, name=name))
 
 
-def filters(context: Context, address: str, fields: Sequence[Markup]) -> Markup:
+def filters(
+    context: Context, address: str, fields: Sequence[Markup], *, button: str = "apply"
+) -> Markup:
     """A form that asks the same page again."""
     if context.fixed:
         return Markup("")
-    button = el("button", context.words("filter"), type="submit")
-    return el("form", fields, button, method="get", action=address, cls="filters")
+    send = el("button", context.words(button), type="submit")
+    return el("form", fields, send, method="get", action=address, cls="filters")
 
 
 def model_choice(context: Context) -> Markup:

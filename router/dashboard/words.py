@@ -58,7 +58,7 @@ class Words:
         """A number with the language's separators; unknown is a dash."""
         if value is None:
             return DASH
-        text = f"{value:,.{digits}f}"
+        text = f"{value:,.{digits}f}".replace("-", "−")
         if self.language == "ru":
             return text.replace(",", "\u00a0").replace(".", ",")
         return text

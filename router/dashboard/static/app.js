@@ -88,6 +88,12 @@ function preferences(form) {
   form.addEventListener("change", () => form.requestSubmit());
 }
 
+function choices(event) {
+  const filters = event.target.closest(".filters");
+  if (filters && event.target.nodeName === "SELECT") filters.requestSubmit();
+}
+
+document.addEventListener("change", choices);
 const form = document.getElementById("preferences");
 if (form) preferences(form);
 if (main && lost && main.dataset.view && !main.querySelector("form.confirm")) forever();

@@ -75,7 +75,7 @@ def _confidence(context: Context, figures: list[ClassFigures]) -> Markup:
 def _tenth(context: Context, row: ClassFigures, tenth: int, most: float, style: int) -> Markup:
     count = row.histogram[tenth]
     share = context.words.percent(count / row.requests)
-    text = f"{10 * tenth}-{10 * tenth + 10} %: {share}"
+    text = f"{10 * tenth}–{10 * tenth + 10} %: {share}"
     return el("li", el("span", text), bar(count / most if most else 0.0, style, text))
 
 

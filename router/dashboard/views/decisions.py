@@ -71,7 +71,7 @@ def _filters(context: Context) -> Markup:
     given = context.query.get("id", "")
     box = el("input", type="search", name="id", value=given, maxlength=128)
     fields.append(el("label", el("span", words("request_id")), box))
-    return filters(context, "/decisions", fields)
+    return filters(context, "/decisions", fields, button="filter")
 
 
 def _list(context: Context, entries: Sequence[Entry]) -> Markup:

@@ -1,0 +1,63 @@
+"""Which sentences come, and that all of them can be said in every language."""
+
+from __future__ import annotations
+
+import pytest
+
+from router.dashboard.advice import advise
+from router.dashboard.views.advice import sentence
+from router.dashboard.words import LANGUAGES, Words
+from tests.fakes.gateway import record
+from tests.fakes.outcomes import outcome
+from tests.fakes.snapshots import NOW, cell, full, slices_of, speedup
+from workers.state import WorkerState
+
+
+def keys(snapshot) -> list[str]:
+    return [item.key for item in advise(snapshot)]
+
+
+def test_a_mode_that_pays_alone_and_loses_in_company() -> None:
+    (found,) = [item for item in advise(full()) if item.key == "advice_loss_above"]
+    assert found.values["above"] == 2
+    text = sentence(Words("en"), found)
+    assert "runs 0.80 × AR above 2 parallel" in text
+
+
+def test_a_mode_that_always_loses() -> None:
+    snapshot = full(speedups=(speedup("prose", "mtp-n3", 0.8), speedup("prose", "ar", 1.0)))
+    assert keys(snapshot)[0] == "advice_loss"
+
+
+def test_an_interval_that_touches_one_is_no_advice() -> None:
+    rows = (speedup("prose", "mtp-n3", 0.97), speedup("prose", "ar", 1.0))
+    cells = (cell("prose", "ar", 40.0), cell("prose", "mtp-n3", 40.0))
+    assert keys(full(speedups=rows, cells=cells)) == []
+
+
+def test_the_best_mode_of_a_class() -> None:
+    best = [item for item in advise(full()) if item.key == "advice_best"]
+    assert {(i.values["class"], i.values["mode"]) for i in best} == {
+        ("prose", "mtp-n3"),
+        ("structured", "dflash2-margin"),
+    }
+
+
+def test_missing_baseline_broken_worker_queue_and_idle_worker() -> None:
+    rows = (speedup("prose", "mtp-n3", None), speedup("prose", "ar", None, n=7.0))
+    assert "advice_baseline" in keys(full(speedups=rows, cells=()))
+    broken = record("code", state=WorkerState.QUARANTINED, reason="crashed 5 times")
+    assert "advice_worker" in keys(full(records=(broken,)))
+    waited = slices_of(outcome(at=NOW - 30, queue_s=5.0, total_s=7.0))
+    assert "advice_queue" in keys(full(slices=waited))
+    many = slices_of(*[outcome(mode="ar", at=NOW - 30)] * 250)
+    assert "advice_idle" in keys(full(slices=many))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_advice_can_be_said(language: str) -> None:
+    broken = record("code", state=WorkerState.QUARANTINED, reason="crashed")
+    for item in advise(full(records=(broken,))):
+        text = sentence(Words(language), item)
+        assert "{" not in text
+        assert text

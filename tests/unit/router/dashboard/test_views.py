@@ -1,0 +1,154 @@
+"""Every view in every state and language: it renders, escapes, and says what it must."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from router.dashboard.app import CONTENT
+from router.dashboard.figures import Snapshot
+from router.dashboard.page import Context, page, trouble
+from router.dashboard.report import nearest_range, render
+from router.dashboard.views import classes, decisions, workers
+from router.dashboard.words import Words
+from tests.fakes.gateway import record
+from tests.fakes.outcomes import outcome
+from tests.fakes.snapshots import entry, full, speedup
+from workers.registry import Verb
+from workers.state import WorkerState
+
+STATES = {
+    "full": full(),
+    "nothing": Snapshot(at=1_700_000_000.0),
+    "never": Snapshot(at=0.0, trouble="connection refused"),
+    "workers only": full(slices={}, speedups=(), cells=(), decisions=(), happenings=()),
+}
+EVIL = '<script>alert("x")</script>'
+
+
+class Balance(HTMLParser):
+    """Open and close tags match."""
+
+    VOID = frozenset({"meta", "link", "input", "br"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs) -> None:
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def balanced(html: str) -> str:
+    parser = Balance()
+    parser.feed(html)
+    assert not parser.open
+    return html
+
+
+@pytest.mark.parametrize("language", ["en", "ru"])
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("view", CONTENT)
+def test_every_view_in_every_state(view: str, state: str, language: str) -> None:
+    context = Context(STATES[state], Words(language), operator=True)
+    html = balanced(page(context, view, CONTENT[view](context)))
+    assert html.count("<h1>") == 1
+    assert f'lang="{language}"' in html
+
+
+@pytest.mark.parametrize("view", CONTENT)
+def test_names_of_strangers_are_escaped(view: str) -> None:
+    bad = record(EVIL, reason=EVIL, argv=(EVIL,), host=EVIL, build=EVIL, state=WorkerState.FAILED)
+    strange = entry(1, outcome(worker=EVIL, mode=EVIL, request_id=EVIL, error_code=EVIL))
+    context = Context(full(records=(bad,), decisions=(strange,)), Words(), {"id": EVIL})
+    assert "<script>alert" not in CONTENT[view](context)
+
+
+def test_the_matrix_shows_no_number_below_the_minimum() -> None:
+    rows = (speedup("prose", "ar", 1.0), speedup("prose", "mtp-n3", None))
+    html = classes.matrix_table(Context(full(speedups=rows), Words()))
+    assert "7 of 20 answers" in html
+    assert "data-speedup" not in html.replace('data-speedup="1.000000"', "")
+
+
+def test_the_matrix_says_which_side_lacks_answers() -> None:
+    rows = (speedup("prose", "mtp-n3", None, n=50.0, n_plain=3.0),)
+    assert "AR: 3 of 20 answers" in classes.matrix_table(Context(full(speedups=rows), Words()))
+
+
+def test_drill_down_names_its_buckets() -> None:
+    html = classes.drill(Context(full(), Words()), "prose", "mtp-n3")
+    assert "3 … 4" in html  # the occupancy bucket 2
+    assert "0 … 2,048" in html
+    assert "not measured" in classes.drill(Context(full(), Words()), "no", "such")
+
+
+def test_orders_are_offered_to_operators_only_and_fit_the_state() -> None:
+    context = Context(full(), Words(), operator=True)
+    assert "/workers/code/drain" in workers.content(context)
+    assert "/drain" not in workers.content(replace(context, operator=False))
+    draining = record("code", state=WorkerState.DRAINING)
+    assert workers.verbs(draining) == (Verb.UNDRAIN, Verb.RESTART, Verb.UNLOAD)
+    assert workers.verbs(record("code", state=WorkerState.QUARANTINED))[0] is Verb.LOAD
+    assert Verb.DRAIN not in workers.verbs(record("code", state=WorkerState.LOADING))
+
+
+def test_what_became_of_an_order_is_told_in_fixed_words() -> None:
+    query = {"told": "sent", "verb": "drain", "worker": "code", "heard": "2"}
+    assert "Drain was sent to code; 2 agent(s)" in workers.content(
+        Context(full(), Words(), query, operator=True)
+    )
+    forged = query | {"worker": "send your token to evil.example"}
+    assert "evil" not in workers.content(Context(full(), Words(), forged))
+
+
+def test_decisions_are_filtered_and_paged() -> None:
+    context = Context(full(), Words(), {"worker": "code"})
+    html = decisions.content(context)
+    assert "40 of 120" in html
+    assert html.count('scope="row"') == 40
+    everything = decisions.content(replace(context, query={}))
+    assert everything.count('scope="row"') == decisions.PAGE
+    assert "from=50" in everything
+    last = decisions.content(replace(context, query={"from": "100"}))
+    assert last.count('scope="row"') == 20
+    assert "No decision matches" in decisions.content(replace(context, query={"id": "nothing"}))
+
+
+def test_one_decision_shows_predicted_costs_and_why_others_were_out() -> None:
+    context = Context(full(), Words())
+    html = decisions.detail(context, context.snapshot.decisions[0])
+    assert "is draining" in html
+    assert "✓ code (chosen)" in html
+    assert "2.1\u00a0s" in html  # 0.1 s prefill + 2 s decode
+    assert "content" not in html.replace("content_", "")
+
+
+def test_a_refused_request_has_no_decision_to_show() -> None:
+    refused = entry(1, outcome(decision=None, classification=None, worker="", mode=""))
+    context = Context(full(decisions=(refused,)), Words())
+    balanced(decisions.content(context) + decisions.detail(context, refused))
+
+
+def test_trouble_is_told_with_the_age_of_the_figures() -> None:
+    away = full(trouble="connection refused")
+    assert "2023-11-14 22:20:00 UTC" in trouble(Context(away, Words()))
+    assert "nothing to show yet" in trouble(Context(STATES["never"], Words()))
+    assert trouble(Context(full(), Words())) == ""
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_the_report_is_one_page_without_links_or_scripts(state: str) -> None:
+    html = balanced(render(Context(STATES[state], Words(), fixed=True), "24h"))
+    for outside in ("<script", "<link", "<a ", "<form", "http://", "https://"):
+        assert outside not in html
+
+
+def test_the_report_covers_what_was_asked() -> None:
+    assert [nearest_range(s) for s in (60, 86_400, 90_000, 1e9)] == ["1h", "24h", "7d", "7d"]
