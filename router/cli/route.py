@@ -28,7 +28,8 @@ def route(file: IO[bytes], url: str, token: str | None, state_dir: Path, as_json
     try:
         body = orjson.loads(file.read())
     except orjson.JSONDecodeError as error:
-        raise click.UsageError(f"{getattr(file, 'name', 'the input')} is not JSON: {error}") from error
+        name = getattr(file, "name", "the input")
+        raise click.UsageError(f"{name} is not JSON: {error}") from error
     decision = find_gateway(url, token, state_dir).call("POST", "/route", body)
     if as_json:
         print_json(decision)
