@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from router.policy.settings import PolicySettings
     from router.telemetry.knowledge import Knowledge
 
+_BEHIND = 2  # answers by which AR may be behind its floor before it is helped
 _RECENT_S = 6 * 3600.0  # how long an AR answer counts towards the pooled baseline
 
 
@@ -123,7 +124,7 @@ class LearnedPolicy:
         if full and recent is not None and request.wall - recent[0] < _RECENT_S:
             return 0.0, -1
         answers, plain_answers = self._answers.get(request.model, (0, 0))
-        if plain_answers > self._set.baseline_share * answers:
+        if plain_answers + _BEHIND > self._set.baseline_share * answers:
             return 0.0, -1  # a floor, not a tax: exploring or load brought enough of them
         plain = [
             i

@@ -235,13 +235,13 @@ class EffectTable:
         for node, i in cell.crossed:
             mean += node.effect
             own += node.var / (1.0 + node.var * (node.precision - shares[i]))
-        weight = cell.moments.w
-        own /= 1.0 + own * weight / self._noise_var
-        variance = own
+        whole = own
         for node in cell.shared:
             mean += node.effect
-            variance += node.var / (1.0 + node.var * node.precision)
-        return Estimate(mean, own, variance, weight)
+            whole += node.var / (1.0 + node.var * node.precision)
+        weight = cell.moments.w
+        told = weight / self._noise_var  # by the cell's own data, of the sum of all its effects
+        return Estimate(mean, own / (1.0 + own * told), whole / (1.0 + whole * told), weight)
 
     def put(self, cell: Cell, moments: Moments) -> None:
         """Replace a cell's moments (after a merge); call `sweep` when all are in."""

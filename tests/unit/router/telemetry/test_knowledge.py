@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import orjson
+import pytest
+
+from router.core import Status
+from router.telemetry import Knowledge
+from router.telemetry.store.base import CellName
+from tests.fakes.outcomes import outcome
+
+START = 1_700_000_000.0
+
+
+def weights(knowledge: Knowledge) -> dict[str, float]:
+    return {
+        name: sum(cell.moments.w for cell in table.observed())
+        for name, table in knowledge.tables.items()
+    }
+
+
+def test_one_answer_teaches_every_table():
+    knowledge = Knowledge()
+    knowledge.observe(outcome(prompt_chars=1200))
+    assert all(weight > 0 for name, weight in weights(knowledge).items() if name != "p")
+
+
+@pytest.mark.parametrize("status", [Status.UPSTREAM_ERROR, Status.SHED, Status.TIMEOUT])
+def test_failures_teach_nothing(status):
+    knowledge = Knowledge()
+    knowledge.observe(outcome(status=status))
+    assert not any(weights(knowledge).values())
+
+
+def test_an_answer_left_halfway_teaches_speed_but_not_length():
+    knowledge = Knowledge()
+    knowledge.observe(outcome(status=Status.CLIENT_GONE))
+    found = weights(knowledge)
+    assert found["v"] > 0
+    assert found["n"] == 0
+
+
+def test_a_new_epoch_with_traffic_fades_and_a_quiet_time_does_not():
+    knowledge = Knowledge(half_life_s=300.0)
+    for number in range(400):
+        knowledge.observe(outcome(at=START + number / 10, tokens=400))
+    before = weights(knowledge)["v"]
+    knowledge.observe(outcome(at=START + 70 * 3600.0, tokens=400))
+    assert weights(knowledge)["v"] == pytest.approx(before / 2, rel=0.05)
+    knowledge.tick(START)
+    assert weights(knowledge)["v"] == pytest.approx(before / 2, rel=0.05)
+
+
+def test_every_cell_is_found_again_by_its_name():
+    knowledge, other = Knowledge(), Knowledge()
+    knowledge.observe(outcome(prompt_chars=1200))
+    names = {
+        CellName(name, orjson.dumps(cell.key, default=tuple).decode()): cell.moments
+        for name, table in knowledge.tables.items()
+        for cell in table.observed()
+    }
+    other.adopt(names)
+    assert weights(other) == weights(knowledge)
+    keys = {name: set(table.export()) for name, table in knowledge.tables.items()}
+    assert {name: set(table.export()) for name, table in other.tables.items()} == keys
+
+
+@pytest.mark.parametrize(
+    "name", [CellName("v", "[1]"), CellName("zz", "[]"), CellName("n", "not json")]
+)
+def test_names_of_another_version_are_passed_over(name):
+    assert Knowledge().cell_named(name) is None
+
+
+def test_an_alarm_names_what_changed():
+    knowledge = Knowledge()
+    for number in range(60):
+        knowledge.observe(outcome(at=START + number, tokens_per_second=40.0))
+    for number in range(8):
+        knowledge.observe(outcome(at=START + 100 + number, tokens_per_second=12.0))
+    assert knowledge.alarms
+    assert knowledge.alarms[0].worker_key == "hash-prose"
+    assert knowledge.alarms[0].workload_class == "prose"
+
+
+def test_prompt_tokens_are_estimated_for_the_dispatcher():
+    knowledge = Knowledge()
+    assert 200 < knowledge.prompt_tokens("m", "en", 1000) < 300
+
+
+def test_odd_outcomes_are_passed_over():
+    knowledge = Knowledge()
+    knowledge.observe(replace(outcome(), classification=None))
+    assert not any(weights(knowledge).values())

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+
+from router.telemetry.priors import family, relative_speed, workload_class
+
+
+@pytest.mark.parametrize(
+    ("mode", "row"),
+    [
+        ("ar", "ar"),
+        ("mtp-n3", "mtp"),
+        ("mtp-margin", "mtp"),
+        ("dflash2-margin", "dflash-margin"),
+        ("dflash2", "dflash"),
+        ("ngram-map-k4v", "ngram"),
+        ("luce-ddtree", "luce"),
+        ("luce_chain", "luce"),
+        ("something-new", "mtp"),
+    ],
+)
+def test_a_mode_belongs_to_a_family(mode, row):
+    assert family(mode) == row
+
+
+def test_a_kind_stands_for_its_class():
+    assert workload_class("json") == "structured"
+    assert workload_class("prose") == "prose"
+    assert workload_class("c4") == "mixed"
+
+
+def test_the_table_of_the_design():
+    assert relative_speed("ar", "prose") == 1.0
+    assert relative_speed("mtp-n3", "structured") == 1.5
+    assert relative_speed("dflash2-margin", "reasoning") == 1.3
+    assert relative_speed("dflash2", "prose") == 0.9
+    assert 1.2 < relative_speed("mtp-n3", "c4") < 1.5
+
+
+def test_margin_drafters_lose_on_long_documents_and_under_load():
+    assert relative_speed("dflash2-margin", "prose", context=1) == 0.8
+    assert relative_speed("dflash2-margin", "structured", context=1) == 1.7
+    assert relative_speed("dflash2-margin", "structured", context=3) == 0.9
+    assert relative_speed("dflash2-margin", "structured", occupancy=1) < 1.7
+    assert relative_speed("dflash2", "prose", context=1, occupancy=1) == 0.3
+    assert relative_speed("dflash2", "prose", context=1) == 0.9
+    assert relative_speed("mtp-n3", "prose", context=3, occupancy=3) == 1.2

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import math
+from random import Random
+
+import pytest
+
+from router.telemetry.speeds import Arm, SpeedModel, Text
+from workers.timings import Timings
+
+PLAIN = Arm("m", "key-plain", "ar")
+MTP = Arm("m", "key-mtp", "mtp-n3")
+PROSE, CODE = Text("prose", "essay"), Text("structured", "code")
+
+
+def answer(speed: float, length: float | None = None, tokens: int = 201) -> Timings:
+    """An answer at that speed; `length` is its mean accepted length, None: drafts unreported."""
+    accepted = None if length is None else round((tokens - 1) * (1 - 1 / length))
+    return Timings(
+        predicted_n=tokens,
+        predicted_ms=1000.0 * (tokens - 1) / speed,
+        draft_n=None if accepted is None else 2 * accepted,
+        draft_n_accepted=accepted,
+    )
+
+
+def speed(model: SpeedModel, arm: Arm, text: Text, occupancy: int = 0) -> float:
+    return math.exp(model.predict(arm, text, occupancy).ln_v)
+
+
+def test_without_drafts_reported_the_direct_table_serves():
+    model = SpeedModel()
+    for _ in range(50):
+        model.observe(MTP, PROSE, 0, answer(44.0))
+    assert speed(model, MTP, PROSE) == pytest.approx(44.0, rel=0.03)
+    assert not list(model.tables["l"].observed())
+
+
+def test_with_drafts_reported_length_and_step_cost_are_learned_apart():
+    model = SpeedModel()
+    for _ in range(60):
+        model.observe(MTP, PROSE, 0, answer(40.0, length=2.0))
+    length = model.tables["l"].estimate(model.length_cell(MTP, PROSE)).mean
+    step = model.tables["c"].estimate(model.step_cell(MTP, PROSE, 0)).mean
+    assert math.exp(length) == pytest.approx(2.0, rel=0.05)
+    assert math.exp(step) == pytest.approx(2.0 / 40.0, rel=0.06)
+    assert speed(model, MTP, PROSE) == pytest.approx(40.0, rel=0.05)
+
+
+def test_one_load_of_ar_teaches_every_class():
+    model = SpeedModel()
+    for _ in range(40):
+        model.observe(MTP, PROSE, 0, answer(40.0, length=2.0))
+        model.observe(PLAIN, PROSE, 0, answer(20.0, tokens=201))
+        model.observe(PLAIN, PROSE, 2, answer(8.0))
+    assert speed(model, PLAIN, CODE, 2) == pytest.approx(8.0, rel=0.15)
+
+
+def test_a_text_of_long_drafts_is_faster_at_every_load_of_its_worker():
+    model = SpeedModel()
+    for _ in range(40):
+        model.observe(MTP, PROSE, 0, answer(40.0, length=2.0))
+        model.observe(MTP, CODE, 0, answer(60.0, length=3.0))
+        model.observe(MTP, PROSE, 2, answer(16.0, length=2.0))
+    assert speed(model, MTP, CODE, 2) == pytest.approx(24.0, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    "timings",
+    [Timings(), answer(40.0, tokens=10), Timings(predicted_n=100), Timings(predicted_n=1)],
+)
+def test_what_says_nothing_about_speed_teaches_nothing(timings):
+    model = SpeedModel()
+    assert model.observe(MTP, PROSE, 0, timings) is False
+    assert not list(model.measured())
+
+
+def test_long_answers_weigh_more_than_short_ones():
+    model = SpeedModel()
+    model.observe(MTP, PROSE, 0, answer(40.0, tokens=20))
+    model.observe(MTP, CODE, 0, answer(40.0, tokens=2000))
+    weights = {text: moments.w for _, text, _, moments in model.measured()}
+    assert 0.5 < weights[PROSE] < weights[CODE] < 1.0
+
+
+def test_a_drop_of_half_is_told():
+    model, rng = SpeedModel(), Random(5)
+    for _ in range(60):
+        model.observe(MTP, PROSE, 0, answer(40.0 * math.exp(rng.gauss(0, 0.1))))
+    assert any(model.observe(MTP, PROSE, 0, answer(20.0)) for _ in range(6))
+
+
+def test_forecasts_are_remembered_until_something_is_learned():
+    model = SpeedModel()
+    number = model.number(PROSE)
+    first = model.forecasts(MTP, model.version)
+    assert first.get(PROSE, number, 0) is first.get(PROSE, number, 0)
+    assert model.forecasts(MTP, model.version) is first
+    model.observe(MTP, PROSE, 0, answer(90.0))
+    again = model.forecasts(MTP, model.version)
+    assert again is not first
+    assert again.get(PROSE, number, 0)[0] < first.get(PROSE, number, 0)[0]
+
+
+def test_numbers_of_texts_are_few_and_stable():
+    model = SpeedModel()
+    assert model.number(PROSE) == model.number(Text("prose", "essay")) != model.number(CODE)
+    for index in range(5000):
+        model.number(Text("prose", str(index)))
+    assert model.number(PROSE) < 5000
