@@ -405,6 +405,7 @@ def run_gateway(settings: Settings, on_ready: OnReady = lambda url: None) -> Non
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         timeout_graceful_shutdown=math.ceil(settings.shutdown_grace),
         timeout_keep_alive=75,
     )

@@ -43,7 +43,7 @@ async def _stream(flight: Flight, exchange: Exchange, client: Client) -> None:
         if exchange.delivery is Delivery.STREAM:
             await _relay_chunks(flight, exchange.chunks(), client, tap)
         else:
-            await _relay_chunks(flight, _without_usage(exchange.chunks(), tap), client, None)
+            await _relay_filtered(flight, exchange.chunks(), client, tap)
     except (UpstreamFailed, UpstreamTimeout) as error:
         await _break_off(flight, client, error)
         return
@@ -51,24 +51,29 @@ async def _stream(flight: Flight, exchange: Exchange, client: Client) -> None:
 
 
 async def _relay_chunks(
-    flight: Flight, chunks: AsyncIterator[bytes], client: Client, tap: StreamTap | None
+    flight: Flight, chunks: AsyncIterator[bytes], client: Client, tap: StreamTap
 ) -> None:
     """The inner loop: the client first, the books after."""
-    write, saw_content = client.write, flight.saw_content
+    write, feed, saw_content = client.write, tap.feed, flight.saw_content
     async for chunk in chunks:
         await write(chunk)
-        if tap is None or tap.feed(chunk) or tap.first_content:
+        if feed(chunk) or tap.first_content:
             saw_content(chunk.count(b"data: {"))
 
 
-async def _without_usage(chunks: AsyncIterator[bytes], tap: StreamTap) -> AsyncIterator[bytes]:
+async def _relay_filtered(
+    flight: Flight, chunks: AsyncIterator[bytes], client: Client, tap: StreamTap
+) -> None:
+    """The same without the usage event, which the tap sees all the same."""
     hide = UsageFilter()
     async for chunk in chunks:
-        tap.feed(chunk)
-        if kept := hide.feed(chunk):
-            yield kept
+        kept = hide.feed(chunk)
+        if kept:
+            await client.write(kept)
+        if (tap.feed(chunk) or tap.first_content) and kept:
+            flight.saw_content(kept.count(b"data: {"))
     if rest := hide.finish():
-        yield rest
+        await client.write(rest)
 
 
 async def _end_stream(flight: Flight, client: Client, tap: StreamTap) -> None:

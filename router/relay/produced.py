@@ -23,6 +23,8 @@ ONE_SIDED: Final = 0.8
 """An application counts as of one class when this share of its answers was; one that is asked for
 everything says nothing about the next request, whose own text then decides alone."""
 MIN_CONFIDENCE: Final = 0.5
+READ_PER_SECOND: Final = 20
+"""Answers looked at in one second: a busy gateway learns as much from a sample of them."""
 _EMPTY: Final[Mapping[str, Any]] = {}
 
 
@@ -32,6 +34,8 @@ class Remembrance:
     def __init__(self, clock: Clock) -> None:
         self.memory = Memory()
         self._clock = clock
+        self._second = 0
+        self._read = 0  # answers looked at in that second
 
     def recall(self, found: Classification, fingerprint: str, conversation: str) -> Classification:
         """`found`, corrected where the past is of one mind."""
@@ -44,7 +48,7 @@ class Remembrance:
 
     def observe(self, outcome: Outcome) -> None:
         """Remember what one finished answer was."""
-        if outcome.status is not Status.OK or not outcome.answer_sample:
+        if outcome.status is not Status.OK or not outcome.answer_sample or self._is_busy(outcome):
             return
         text, reasoning, called = read_sample(outcome.answer_sample)
         cut = outcome.finish_reason == "length"
@@ -57,6 +61,14 @@ class Remembrance:
                 now=outcome.wall_time,
                 accepted_length=outcome.timings.mean_accepted_length,
             )
+
+    def _is_busy(self, outcome: Outcome) -> bool:
+        """Whether enough was read in this second."""
+        second = int(outcome.wall_time)
+        if second != self._second:
+            self._second, self._read = second, 0
+        self._read += 1
+        return self._read > READ_PER_SECOND
 
 
 def _one_sided(evidence: Evidence) -> bool:

@@ -93,7 +93,7 @@ def test_a_stuck_reader_costs_lines_and_never_time():
     writer = LineWriter(stream, capacity=5)
     for number in range(50):
         writer.write(str(number))
-    assert writer.dropped >= 44
+    assert writer.dropped >= 40  # one batch may have been taken meanwhile
     stream.go.set()
     writer.close()
     assert stream.getvalue().startswith("0\n1\n")

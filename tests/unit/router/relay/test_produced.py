@@ -7,7 +7,7 @@ from dataclasses import replace
 import orjson
 
 from router.core import Outcome, Status
-from router.relay.produced import Remembrance, read_sample
+from router.relay.produced import READ_PER_SECOND, Remembrance, read_sample
 from tests.fakes.gateway import HandClock, classified
 from tests.support.gateway import ANSWER, DONE, delta
 
@@ -62,6 +62,15 @@ def test_an_application_that_is_asked_for_everything_says_nothing():
         memory.observe(_outcome(PROSE))
     found = _found()
     assert memory.recall(found, "app", "new") is found
+
+
+def test_a_busy_second_is_only_sampled():
+    memory = Remembrance(HandClock())
+    for number in range(100):
+        memory.observe(_outcome(JSON, fingerprint=str(number), conversation=""))
+    assert len(memory.memory) == READ_PER_SECOND
+    memory.observe(_outcome(JSON, fingerprint="next", wall_time=1_700_001_001.0))
+    assert memory.memory.evidence("next", 1_700_001_001.0).answers > 0
 
 
 def test_only_whole_good_answers_are_remembered():
