@@ -21,6 +21,7 @@ from workers.plan import must_leave_for, resident_at_start
 from workers.registry.base import RegistryUnavailable, Verb
 from workers.state import WorkerState
 from workers.supervisor import Supervisor
+from workers.vitals import Vitals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -82,6 +83,7 @@ class Agent:
         self._clock = clock
         self._changed: dict[str, WorkerRecord] = {}
         self._wake = asyncio.Event()
+        self._vitals = Vitals(options.environ.get("PATH", ""), clock)
         self._over = False  # a cancellation alone can be lost in a Redis client that reconnects
         self._seen: set[str] = set()  # nonces of orders that were obeyed
         host = Host(
@@ -149,10 +151,12 @@ class Agent:
 
     async def _beat(self) -> None:
         now = self._clock.wall()
+        await self._vitals.refresh()
         try:
             for worker in self._workers.values():
-                record = replace(worker.status.record, heartbeat_at=now)
-                await self._registry.heartbeat(record)
+                record = worker.status.record
+                told = replace(record, heartbeat_at=now, **self._vitals.of(record))
+                await self._registry.heartbeat(told)
         except RegistryUnavailable as error:
             log.warning("registry_unavailable", reason=str(error))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from workers.modes import MODES
+from workers.watchdog import Sighting
 
 if TYPE_CHECKING:
     from workers.engines import Engine, Routes
@@ -88,6 +89,39 @@ async def busy_slots(http: httpx.AsyncClient, routes: Routes) -> int | None:
     if not isinstance(slots, list):
         return None
     return sum(1 for slot in slots if isinstance(slot, dict) and slot.get("is_processing"))
+
+
+async def sight(http: httpx.AsyncClient, routes: Routes, now: float, cpu: float | None) -> Sighting:
+    """What a serving worker gets on with; no answer is a sighting as well."""
+    path = routes.slots or routes.health
+    try:
+        answer = await http.get(path)
+        page = answer.json() if routes.slots and answer.status_code == 200 else []
+    except (httpx.HTTPError, ValueError):
+        return Sighting(now, answered=False, cpu=cpu)
+    slots = [slot for slot in page if isinstance(slot, dict)] if isinstance(page, list) else []
+    working = [slot for slot in slots if slot.get("is_processing")]
+    return Sighting(
+        now,
+        answered=True,
+        busy=bool(working),
+        progress=tuple(map(_position, working)),
+        pending=max((_pending(slot) for slot in working), default=0),
+        cpu=cpu,
+    )
+
+
+def _position(slot: dict[str, Any]) -> tuple[object, ...]:
+    """Where a slot is in its work: task, prompt tokens read, tokens made."""
+    made = slot.get("next_token")
+    return (slot.get("id_task"), slot.get("n_prompt_tokens_processed"), repr(made))
+
+
+def _pending(slot: dict[str, Any]) -> int:
+    whole, cached = slot.get("n_prompt_tokens"), slot.get("n_prompt_tokens_cache")
+    done = slot.get("n_prompt_tokens_processed")
+    read = (_whole(done) or 0) + (_whole(cached) or 0)
+    return max(0, (_whole(whole) or 0) - read)
 
 
 async def start_probe(

@@ -12,6 +12,7 @@ from workers.capabilities import Capabilities, CapabilityError
 from workers.engines import LaunchContext
 from workers.keys import worker_api_key
 from workers.process import free_port
+from workers.watchdog import Patience
 
 if TYPE_CHECKING:
     import random
@@ -53,6 +54,7 @@ class Host:
     drain_timeout: float = 30.0
     stop_timeout: float = 5.0
     probe_timeout: float = 300.0  # a large model on a CPU needs a minute for 64 tokens
+    patience: Patience = field(default_factory=Patience)
     known: Known = field(default_factory=Known)
 
 

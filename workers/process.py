@@ -75,6 +75,16 @@ class Process:
         except (OSError, IndexError, ValueError):
             return None
 
+    def cpu_seconds(self) -> float | None:
+        """Processor time used so far, of all its threads; None where unknown."""
+        try:
+            with open(f"/proc/{self.pid}/stat", encoding="ascii") as stat:
+                fields = stat.read().rpartition(")")[2].split()
+            ticks = int(fields[11]) + int(fields[12])  # utime, stime (proc(5): 14 and 15)
+        except (OSError, IndexError, ValueError):
+            return None
+        return ticks / os.sysconf("SC_CLK_TCK")
+
 
 async def spawn(argv: tuple[str, ...], env: Mapping[str, str], log_path: Path) -> Process:
     """Start a worker whose output goes to its log file.

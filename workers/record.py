@@ -35,6 +35,9 @@ class WorkerRecord:
     build: str = ""
     argv: tuple[str, ...] = ()
     log_path: str = ""
+    log_tail: tuple[str, ...] = ()
+    memory_bytes: int | None = None  # resident
+    gpu_memory_bytes: int | None = None
     progress: float = 0.0  # of loading, 0 to 1
     restarts: int = 0
     unified_kv: bool = False
@@ -61,7 +64,7 @@ class WorkerRecord:
         known: dict[str, Any] = {k: v for k, v in values.items() if k in cls.__slots__}
         try:
             known["state"] = WorkerState(known["state"])
-            for key in ("aliases", "argv", "features"):
+            for key in ("aliases", "argv", "features", "log_tail"):
                 if key in known:
                     known[key] = tuple(known[key])
             return cls(**known)

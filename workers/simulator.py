@@ -66,6 +66,7 @@ class Simulator:
     busy: int = 0
     served: int = 0
     cancelled: int = 0
+    sent: int = 0  # tokens of streams
     bodies: list[Mapping[str, Any]] = field(default_factory=list)
     headers: list[Mapping[str, str]] = field(default_factory=list)
     _born: float | None = None
@@ -114,7 +115,12 @@ class Simulator:
             }
         elif path == "/slots":
             page = [
-                {"id": i, "n_ctx": script.context, "is_processing": i < self.busy}
+                {
+                    "id": i,
+                    "n_ctx": script.context,
+                    "is_processing": i < self.busy,
+                    "next_token": [{"n_decoded": self.sent}],
+                }
                 for i in range(script.slots)
             ]
         elif path == "/v1/models":
@@ -213,6 +219,7 @@ class Simulator:
                     await _misbehave(send, fault)
                 await _send_event(send, shape.piece(word, first=sent == 0))
                 sent += 1
+                self.sent += 1
         for event in shape.ending():
             await _send_event(send, event)
         await send({"type": "http.response.body", "body": b"data: [DONE]\n\n"})

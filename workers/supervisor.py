@@ -8,7 +8,7 @@ process that has just been replaced.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from workers.registry.base import Verb
 from workers.state import WorkerEvent, WorkerState
 from workers.status import Status
 from workers.verdict import Cause, Verdict, judge
+from workers.watchdog import Sighting, Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -205,8 +206,15 @@ class Supervisor:
         )
 
     async def _serve(self, process: Process, http: httpx.AsyncClient) -> Ending:
+        watch = Watch.begin(self._host.clock.monotonic())
         while True:
             message = await self._message(_LOOK_S)
+            if message is None:
+                watch = watch.seen(await self._sight(process, http))
+                wedged = watch.wedged(self._host.patience, self._spec.context)
+                if wedged:
+                    return Ending(failure=wedged)
+                continue
             ending = self._interrupted(message, process)
             if ending is None:
                 self._drain_or_undrain(message)
@@ -214,6 +222,13 @@ class Supervisor:
                 return await self._drained(process, http)
             else:
                 return ending
+
+    async def _sight(self, process: Process, http: httpx.AsyncClient) -> Sighting:
+        seen = await health.sight(
+            http, self._engine.routes, self._host.clock.monotonic(), process.cpu_seconds()
+        )
+        # The look itself may have taken seconds: what counts is when it was over.
+        return replace(seen, at=self._host.clock.monotonic())
 
     def _interrupted(self, message: Message | None, process: Process) -> Ending | None:
         """What a message means for the process: its end, or nothing."""

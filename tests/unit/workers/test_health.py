@@ -93,3 +93,20 @@ async def test_a_probe_that_gets_no_answer(fault):
 )
 def test_what_counts_as_speculating(worker, timings, speculates):
     assert judge_probe(worker, timings).speculates is speculates
+
+
+async def test_sightings_of_a_serving_worker():
+    app = Simulator(Script(slots=2))
+    async with served(app) as url, health.client(url, None) as http:
+        idle = await health.sight(http, ROUTES, 5.0, 1.5)
+        assert (idle.at, idle.answered, idle.busy, idle.cpu) == (5.0, True, False, 1.5)
+        app.busy = 1
+        first = await health.sight(http, ROUTES, 6.0, None)
+        app.sent = 1
+        second = await health.sight(http, ROUTES, 7.0, None)
+        assert first.busy
+        assert first.progress != second.progress
+        by_health = await health.sight(http, Routes(slots=None), 8.0, None)
+        assert (by_health.answered, by_health.busy) == (True, False)
+    async with health.client("http://127.0.0.1:9", None) as http:
+        assert not (await health.sight(http, ROUTES, 9.0, None)).answered

@@ -86,3 +86,21 @@ def test_big_logs_are_moved_and_three_are_kept(tmp_path):
 def test_a_free_port_can_be_bound():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", free_port("127.0.0.1")))
+
+
+async def test_processor_time_only_grows_while_it_works(tmp_path):
+    busy = (sys.executable, "-c", "print('up', flush=True)\nwhile True: pass")
+    process = await spawn(busy, ENV, tmp_path / "w.log")
+    while not process.said():
+        await polite_pause()
+    before = process.cpu_seconds()
+    while process.cpu_seconds() <= before:
+        await polite_pause()
+    os.kill(process.pid, signal.SIGSTOP)
+    await polite_pause()
+    stopped = process.cpu_seconds()
+    await polite_pause()
+    assert process.cpu_seconds() == stopped
+    process.kill()
+    await process.wait()
+    assert process.cpu_seconds() is None

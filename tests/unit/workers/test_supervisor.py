@@ -19,6 +19,7 @@ from workers.process import free_port
 from workers.registry.base import Verb
 from workers.state import WorkerState
 from workers.supervisor import Supervisor
+from workers.watchdog import Patience
 
 pytestmark = pytest.mark.slow
 
@@ -214,3 +215,33 @@ async def test_cancelling_leaves_no_process(tmp_path):
         await published.reaches(S.READY)
         running.cancel()
     await until(lambda: not pids_alive(published), PATIENCE_S)
+
+
+async def test_a_frozen_worker_is_found_killed_and_replaced(tmp_path):
+    patience = Patience(frozen=1.0)
+    async with supervised(simulated(), tmp_path, patience=patience, stop_timeout=0.3) as (
+        _,
+        published,
+    ):
+        first = await published.reaches(S.READY)
+        seen = len(published.records)
+        os.kill(first.pid, signal.SIGSTOP)
+        again = await published.reaches(S.READY, seen)
+        backoff = await published.reaches(S.BACKOFF)
+        assert "answered nothing and used no processor time" in backoff.reason
+        assert again.pid != first.pid
+
+
+async def test_a_stream_that_stands_still_is_found_though_health_is_fine(tmp_path):
+    patience = Patience(stuck=1.0)
+    async with supervised(simulated(), tmp_path, patience=patience, stop_timeout=0.3) as (
+        _,
+        published,
+    ):
+        first = await published.reaches(S.READY)
+        async with client_of(first) as http:
+            await http.put("/script", json={"fault": "stall"})
+            with pytest.raises(httpx.HTTPError):
+                await http.post("/v1/chat/completions", json={"messages": []})
+        backoff = await published.reaches(S.BACKOFF)
+        assert "made no progress" in backoff.reason

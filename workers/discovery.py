@@ -1,0 +1,261 @@
+"""Plain llama-server pods, found by name: every address behind a headless service is a worker.
+
+For pods that somebody else runs without our agent. Their service's name is looked up every few
+seconds; an address that comes is attached and published, one that has gone is taken out. DNS
+needs no rights in the cluster, which reading EndpointSlices would. Run it once per service:
+
+    python -m workers.discovery -c specroute.yaml --service llama.models.svc:8080 --model qwen
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import socket
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import structlog
+
+from workers.attached import Attached
+from workers.clock import SystemClock
+from workers.config import load_config
+from workers.launching import Host
+from workers.registry import RegistryUnavailable, open_registry
+from workers.spec import WorkerSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from workers.clock import Clock
+    from workers.record import WorkerRecord
+    from workers.registry import Registry
+
+    Resolve = Callable[[str, int], Awaitable[frozenset[str]]]
+
+log = structlog.get_logger(__name__)
+
+LOOKUP_S = 5.0
+HEARTBEAT_S = 1.0
+ABSENCES = 2  # lookups in a row without an address: DNS may leave one out once
+_STALE_S = 60.0  # an order older than this came late, or is replayed
+
+
+class NameUnknown(RuntimeError):
+    """The name cannot be resolved just now; keep what is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Where to look, and what every server there is. `template` has neither name nor url."""
+
+    host: str
+    port: int
+    template: WorkerSpec
+
+    def spec(self, address: str) -> WorkerSpec:
+        """The worker at an address: named after it, so that every finder names it the same."""
+        name = f"{self.template.name}-{address.replace(':', '-').replace('.', '-')}"
+        place = f"[{address}]" if ":" in address else address
+        return replace(self.template, name=name[:64], url=f"http://{place}:{self.port}")
+
+
+@dataclass(slots=True)
+class _Known:
+    worker: Attached
+    name: str
+    absences: int = 0
+
+
+@dataclass(slots=True)
+class Discovery:
+    """Follows one service until told to stop; the only writer of its workers' records."""
+
+    service: Service
+    registry: Registry
+    host: Host
+    resolve: Resolve
+    lookup_s: float = LOOKUP_S
+    heartbeat_s: float = HEARTBEAT_S
+    _known: dict[str, _Known] = field(default_factory=dict)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _seen: set[str] = field(default_factory=set)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until `stop`; then the workers' records are taken away, and the servers go on."""
+        async with asyncio.TaskGroup() as tasks:
+            helpers = [
+                tasks.create_task(self._keep_following(tasks)),
+                tasks.create_task(self._keep_publishing()),
+                tasks.create_task(self._keep_obeying()),
+            ]
+            await stop.wait()
+            for helper in helpers:
+                helper.cancel()
+            for address in tuple(self._known):
+                await self._lose(address)
+
+    async def _keep_following(self, tasks: asyncio.TaskGroup) -> None:
+        while True:
+            try:
+                found = await self.resolve(self.service.host, self.service.port)
+            except NameUnknown as error:
+                log.warning("service_unknown", service=self.service.host, reason=str(error))
+            else:
+                await self._compare(found, tasks)
+            await asyncio.sleep(self.lookup_s)
+
+    async def _compare(self, found: frozenset[str], tasks: asyncio.TaskGroup) -> None:
+        for address in sorted(found - self._known.keys()):
+            self._meet(address, tasks)
+        for address, known in tuple(self._known.items()):
+            known.absences = 0 if address in found else known.absences + 1
+            if known.absences >= ABSENCES:
+                await self._lose(address)
+
+    def _meet(self, address: str, tasks: asyncio.TaskGroup) -> None:
+        spec = self.service.spec(address)
+        worker = Attached(spec, self.host, lambda record: self._changed.set())
+        self._known[address] = _Known(worker, spec.name)
+        tasks.create_task(worker.run(start=True))
+        log.info("worker_found", worker=spec.name, url=spec.url)
+
+    async def _lose(self, address: str) -> None:
+        known = self._known.pop(address)
+        known.worker.stop()
+        log.info("worker_gone", worker=known.name)
+        try:
+            await self.registry.remove(known.name)
+        except RegistryUnavailable as error:
+            log.warning("registry_unavailable", reason=str(error))  # it will expire
+
+    async def _keep_publishing(self) -> None:
+        """Changes at once, everything once per heartbeat."""
+        told: dict[str, WorkerRecord] = {}
+        while True:
+            self._changed.clear()
+            now = self.host.clock.wall()
+            try:
+                for known in tuple(self._known.values()):
+                    record = known.worker.status.record
+                    beat = replace(record, heartbeat_at=now)
+                    if told.get(record.name) is record:
+                        await self.registry.heartbeat(beat)
+                    else:
+                        await self.registry.publish(beat)
+                        told[record.name] = record
+            except RegistryUnavailable as error:
+                log.warning("registry_unavailable", reason=str(error))
+                told.clear()
+            await self._pause()
+
+    async def _pause(self) -> None:
+        try:
+            async with asyncio.timeout(self.heartbeat_s):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    async def _keep_obeying(self) -> None:
+        """Drain and undrain; a server that is not ours cannot be ordered to anything else."""
+        while True:
+            try:
+                async with aclosing(self.registry.commands()) as commands:
+                    async for command in commands:
+                        late = abs(self.host.clock.wall() - command.issued_at) > _STALE_S
+                        if not late and command.nonce not in self._seen:
+                            self._seen.add(command.nonce)
+                            for known in self._known.values():
+                                if known.name == command.worker:
+                                    known.worker.order(command.verb)
+            except RegistryUnavailable:
+                await asyncio.sleep(self.heartbeat_s)
+
+
+async def look_up(host: str, port: int) -> frozenset[str]:
+    """Every address behind a name.
+
+    Raises:
+        NameUnknown: the name has no address, or DNS does not answer.
+    """
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise NameUnknown(f"{host}: {error}") from error
+    return frozenset(str(entry[4][0]) for entry in found)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "-c",
+    "--config",
+    "path",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="For redis.url and auth.cluster_secret.",
+)
+@click.option("--service", required=True, metavar="NAME:PORT", help="A headless service.")
+@click.option("--model", required=True, help="The model that all of them serve.")
+@click.option("--mode", default="ar", show_default=True, help="How they draft.")
+@click.option("--name", help="What their names begin with; the service's, unless given.")
+@click.option("--context", default=4096, show_default=True, help="Tokens per request, at most.")
+@click.option("--slots", default=1, show_default=True, help="Until a server tells its own number.")
+def main(
+    path: Path, service: str, model: str, mode: str, name: str | None, context: int, slots: int
+) -> None:
+    """Publish every llama-server behind a headless service as a worker.
+
+    \b
+    Example:
+      python -m workers.discovery -c specroute.yaml --service llama.models.svc:8080 --model qwen
+    """
+    environ = dict(os.environ)  # noqa: TID251 - handed to the config's own reader
+    config = load_config(path, environ)
+    if not config.auth.cluster_secret or config.redis.url == "embedded":
+        raise click.UsageError("redis.url and auth.cluster_secret are needed, as for an agent")
+    host, _, port = service.rpartition(":")
+    if not host or not port.isdigit():
+        raise click.UsageError(f"--service must be NAME:PORT, not {service!r}")
+    template = WorkerSpec(
+        name=name or host.partition(".")[0],
+        model=model,
+        mode=mode,
+        engine="external",
+        context=context,
+        slots=slots,
+    )
+    here = _host(config.auth.cluster_secret, SystemClock())
+    asyncio.run(_run(Service(host, int(port), template), config.redis.url, here))
+
+
+def _host(secret: str, clock: Clock) -> Host:
+    return Host(
+        name=socket.gethostname(),
+        state_dir=Path(),
+        cluster_secret=secret,
+        environ={},
+        clock=clock,
+        rng=random.Random(),  # noqa: S311 - jitter
+    )
+
+
+async def _run(service: Service, url: str, host: Host) -> None:
+    registry = open_registry(url, host.cluster_secret, host.clock)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        await Discovery(service, registry, host, look_up).run(stop)
+    finally:
+        await registry.aclose()
+
+
+if __name__ == "__main__":
+    main()
