@@ -78,6 +78,7 @@ def _card(context: Context, record: WorkerRecord) -> Markup:
         reason,
         el("dl", [_row(context, *row) for row in _facts(context, record)], cls="facts"),
         _flags(context, record),
+        _log(context, record),
         _orders(context, record),
         cls="card worker",
         id=f"worker-{record.name}",
@@ -101,6 +102,8 @@ def _facts(context: Context, record: WorkerRecord) -> list[tuple[str, Any]]:
         ("uptime", words.moment(record.started_at) if record.started_at else None),
         ("host", f"{record.host} (pid {record.pid})" if record.pid else record.host),
         ("build", record.build),
+        ("gpu_memory", _gigabytes(context, record.gpu_memory_bytes)),
+        ("memory", _gigabytes(context, record.memory_bytes)),
         ("load", words.percent(record.progress) if loading else None),
     ]
 
@@ -109,6 +112,17 @@ def _row(context: Context, name: str, value: Any) -> Markup | None:
     if value is None or value == "":
         return None
     return el("div", el("dt", context.words(name)), el("dd", value, data_fact=name))
+
+
+def _gigabytes(context: Context, size: int | None) -> str | None:
+    return None if size is None else f"{context.words.number(size / 1e9, 2)} GB"
+
+
+def _log(context: Context, record: WorkerRecord) -> Markup | None:
+    if not record.log_tail:
+        return None
+    text = el("pre", "\n".join(record.log_tail), tabindex="0")
+    return el("details", el("summary", context.words("log_tail")), text)
 
 
 def _flags(context: Context, record: WorkerRecord) -> Markup | None:
