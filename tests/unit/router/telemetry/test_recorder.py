@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import asyncio
+
+from router.telemetry.recorder import Recorder
+from tests.fakes.outcomes import outcome
+
+
+async def test_outcomes_reach_every_sink_in_order():
+    first, second = [], []
+    recorder = Recorder([first.append, second.append])
+    sent = [outcome(at=float(number)) for number in range(100)]
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(recorder.run())
+        for one in sent:
+            recorder.record(one)
+        while recorder.waiting:
+            await asyncio.sleep(0)
+        task.cancel()
+    assert first == second == sent
+    assert recorder.recorded == 100
+
+
+def test_a_full_queue_sheds_and_counts():
+    recorder = Recorder([], capacity=3)
+    for _ in range(5):
+        recorder.record(outcome())
+    assert (recorder.waiting, recorder.shed) == (3, 2)
+
+
+def test_a_broken_sink_does_not_keep_outcomes_from_the_others():
+    def broken(_outcome):
+        raise RuntimeError("no")
+
+    got = []
+    recorder = Recorder([broken, got.append])
+    recorder.record(outcome())
+    recorder.drain()
+    assert len(got) == 1
+    assert recorder.failures == 1
+
+
+async def test_what_waits_at_the_end_is_still_handed_over():
+    got = []
+    recorder = Recorder([got.append])
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(recorder.run())
+        await asyncio.sleep(0)
+        recorder.record(outcome())
+        task.cancel()
+    assert len(got) == 1
+
+
+def test_draining_can_be_done_in_parts():
+    got = []
+    recorder = Recorder([got.append])
+    for _ in range(3):
+        recorder.record(outcome())
+    recorder.drain(2)
+    assert (len(got), recorder.waiting) == (2, 1)
