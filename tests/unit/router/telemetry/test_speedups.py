@@ -85,7 +85,7 @@ def moments(rng: Random, mean: float, count: int) -> Moments:
 
 def test_the_interval_covers_the_truth_as_often_as_it_says():
     """The design's bar: at least 93 % of 2,000 runs, half-width at most 10 % at n = 100."""
-    rng, truth, covered, widths = Random(11), math.log(1.3), 0, []  # noqa: S311 - a test
+    rng, truth, covered, widths = Random(11), math.log(1.3), 0, []
     alone, loaded = Stratum(0, False, 0), Stratum(0, False, 2)
     for _ in range(2000):
         mode = {alone: moments(rng, truth, 70), loaded: moments(rng, truth - 0.5, 30)}
@@ -98,7 +98,7 @@ def test_the_interval_covers_the_truth_as_often_as_it_says():
 
 
 def test_the_interval_is_honest_at_the_smallest_sample():
-    rng, covered = Random(12), 0  # noqa: S311 - a test
+    rng, covered = Random(12), 0
     one = Stratum(0, False, 0)
     for _ in range(2000):
         found = compare({one: moments(rng, 0.2, 20)}, {one: moments(rng, 0.0, 20)})
