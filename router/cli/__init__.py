@@ -28,8 +28,6 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "workers": ("router.cli.workers:workers", "List and control the workers of a gateway."),
     "classifier": ("router.cli.classifier:group", "Train, evaluate and explain the classifier."),
     "bench": ("router.cli.bench:bench", "Measure modes side by side, and routing against each."),
-    "dashboard": ("router.cli.dashboard:dashboard", "The ops dashboard, reading Redis only."),
-    "report": ("router.cli.report:report", "One HTML page with the figures of the dashboard."),
     "simulate": ("router.cli.simulate:simulate", "A fleet and a policy by discrete events."),
 }
 
