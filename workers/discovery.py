@@ -17,7 +17,7 @@ import socket
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import structlog
@@ -26,7 +26,9 @@ from workers.attached import Attached
 from workers.clock import SystemClock
 from workers.config import load_config
 from workers.launching import Host
+from workers.modes import MODES
 from workers.registry import RegistryUnavailable, open_registry
+from workers.registry.beacon import Beacon
 from workers.spec import WorkerSpec
 
 if TYPE_CHECKING:
@@ -141,7 +143,9 @@ class Discovery:
             self._changed.clear()
             now = self.host.clock.wall()
             try:
-                for known in tuple(self._known.values()):
+                for address, known in tuple(self._known.items()):
+                    if self._known.get(address) is not known:
+                        continue  # it went while another one was published
                     record = known.worker.status.record
                     beat = replace(record, heartbeat_at=now)
                     if told.get(record.name) is record:
@@ -186,7 +190,7 @@ async def look_up(host: str, port: int) -> frozenset[str]:
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
         raise NameUnknown(f"{host}: {error}") from error
     return frozenset(str(entry[4][0]) for entry in found)
 
@@ -202,12 +206,19 @@ async def look_up(host: str, port: int) -> frozenset[str]:
 )
 @click.option("--service", required=True, metavar="NAME:PORT", help="A headless service.")
 @click.option("--model", required=True, help="The model that all of them serve.")
-@click.option("--mode", default="ar", show_default=True, help="How they draft.")
+@click.option("--mode", default="ar", show_default=True, type=click.Choice(list(MODES)))
+@click.option(
+    "--state-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(".specroute"),
+    show_default=True,
+    help="For the files that probes look at.",
+)
 @click.option("--name", help="What their names begin with; the service's, unless given.")
 @click.option("--context", default=4096, show_default=True, help="Tokens per request, at most.")
 @click.option("--slots", default=1, show_default=True, help="Until a server tells its own number.")
 def main(
-    path: Path, service: str, model: str, mode: str, name: str | None, context: int, slots: int
+    path: Path, service: str, state_dir: Path, name: str | None, **template: Any
 ) -> None:
     """Publish every llama-server behind a headless service as a worker.
 
@@ -222,22 +233,15 @@ def main(
     host, _, port = service.rpartition(":")
     if not host or not port.isdigit():
         raise click.UsageError(f"--service must be NAME:PORT, not {service!r}")
-    template = WorkerSpec(
-        name=name or host.partition(".")[0],
-        model=model,
-        mode=mode,
-        engine="external",
-        context=context,
-        slots=slots,
-    )
-    here = _host(config.auth.cluster_secret, SystemClock())
-    asyncio.run(_run(Service(host, int(port), template), config.redis.url, here))
+    spec = WorkerSpec(name=name or host.partition(".")[0], engine="external", **template)
+    here = _host(config.auth.cluster_secret, state_dir.resolve(), SystemClock())
+    asyncio.run(_run(Service(host, int(port), spec), config.redis.url, here))
 
 
-def _host(secret: str, clock: Clock) -> Host:
+def _host(secret: str, state_dir: Path, clock: Clock) -> Host:
     return Host(
         name=socket.gethostname(),
-        state_dir=Path(),
+        state_dir=state_dir,
         cluster_secret=secret,
         environ={},
         clock=clock,
@@ -246,7 +250,7 @@ def _host(secret: str, clock: Clock) -> Host:
 
 
 async def _run(service: Service, url: str, host: Host) -> None:
-    registry = open_registry(url, host.cluster_secret, host.clock)
+    registry = Beacon(open_registry(url, host.cluster_secret, host.clock), host.state_dir)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -151,11 +151,19 @@ async def start_probe(
     return judge_probe(spec, engine.parse_timings(payload))
 
 
+def worth_probing(spec: WorkerSpec) -> bool:
+    """Whether the mode can fail silently.
+
+    A lookup mode has no weights that could misfit, and drafts only where text repeats.
+    """
+    mode = MODES[spec.mode]
+    return mode.speculative and not mode.by_lookup
+
+
 def judge_probe(spec: WorkerSpec, timings: Timings) -> Probe:
     """Whether those timings are of a worker that speculates in its mode."""
     mode = MODES[spec.mode]
-    # A lookup mode has no weights that could misfit, and drafts only where text repeats.
-    if not mode.speculative or mode.by_lookup:
+    if not worth_probing(spec):
         return Probe(speculates=True)
     if not timings.draft_n:
         reason = f"{timings.predicted_n or 0} greedy tokens and nothing drafted"

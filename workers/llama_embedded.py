@@ -100,6 +100,7 @@ def serve(argv: Sequence[str]) -> None:
         UsageError: the command line, or llama.cpp's refusal of it.
     """
     settings = parse(argv)
+    parent = os.getppid()  # before loading, which takes time enough for it to die
     import xllamacpp  # 100 MB: only after a command line that makes sense
 
     params = xllamacpp.CommonParams()
@@ -109,19 +110,18 @@ def serve(argv: Sequence[str]) -> None:
         server = xllamacpp.Server(params)
     except RuntimeError as error:
         raise UsageError(f"llama.cpp could not start, the lines above say why ({error})") from error
-    _wait_for_stop()
+    _wait_for_stop(parent)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(_TEARDOWN_S)
     del server  # waits for its threads
 
 
-def _wait_for_stop() -> None:
+def _wait_for_stop(parent: int) -> None:
     """Sleep until SIGTERM, SIGINT, or the parent's death.
 
     llama.cpp's threads may be the ones that receive the signal, so the main thread cannot rely on
     being interrupted: it waits for the byte that the C handler writes.
     """
-    parent = os.getppid()
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer)

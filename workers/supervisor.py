@@ -156,12 +156,20 @@ class Supervisor:
         found = await self._until_loaded(process, http, launch)
         if isinstance(found, Ending):
             return found
-        tasks.create_task(self._report_probe(http))
-        probed = await self._until_probed(process)
+        probed = await self._probed(process, http, tasks)
         if isinstance(probed, Ending):
             return probed
         self._begin_service(found, probed, launch)
         return await self._serve(process, http)
+
+    async def _probed(
+        self, process: Process, http: httpx.AsyncClient, tasks: asyncio.TaskGroup
+    ) -> health.Probe | Ending:
+        """The start probe; a worker that need not speculate may be one that cannot even chat."""
+        if not health.worth_probing(self._spec):
+            return health.Probe(speculates=True)
+        tasks.create_task(self._report_probe(http))
+        return await self._until_probed(process)
 
     async def _until_loaded(
         self, process: Process, http: httpx.AsyncClient, launch: Launch
