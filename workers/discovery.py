@@ -84,6 +84,7 @@ class Discovery:
     resolve: Resolve
     lookup_s: float = LOOKUP_S
     heartbeat_s: float = HEARTBEAT_S
+    on_beat: Callable[[], None] = lambda: None
     _known: dict[str, _Known] = field(default_factory=dict)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _seen: set[str] = field(default_factory=set)
@@ -141,6 +142,7 @@ class Discovery:
         told: dict[str, WorkerRecord] = {}
         while True:
             self._changed.clear()
+            self.on_beat()
             now = self.host.clock.wall()
             try:
                 for address, known in tuple(self._known.items()):
@@ -217,9 +219,7 @@ async def look_up(host: str, port: int) -> frozenset[str]:
 @click.option("--name", help="What their names begin with; the service's, unless given.")
 @click.option("--context", default=4096, show_default=True, help="Tokens per request, at most.")
 @click.option("--slots", default=1, show_default=True, help="Until a server tells its own number.")
-def main(
-    path: Path, service: str, state_dir: Path, name: str | None, **template: Any
-) -> None:
+def main(path: Path, service: str, state_dir: Path, name: str | None, **template: Any) -> None:
     """Publish every llama-server behind a headless service as a worker.
 
     \b
@@ -256,7 +256,8 @@ async def _run(service: Service, url: str, host: Host) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     try:
-        await Discovery(service, registry, host, look_up).run(stop)
+        finder = Discovery(service, registry, host, look_up, on_beat=registry.beat)
+        await finder.run(stop)
     finally:
         await registry.aclose()
 

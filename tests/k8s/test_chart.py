@@ -49,8 +49,9 @@ def test_strict_validation_sees_a_misspelt_field(all_rendered: dict[str, Objects
         kubernetes_validate.validate(gateway, VERSIONS[0], strict=True)
 
 
-def test_the_five_situations_have_value_sets() -> None:
-    assert value_sets() == ["cpu-demo", "external-redis", "multi-model", "one-gpu", "three-pools"]
+def test_the_six_situations_have_value_sets() -> None:
+    wanted = {"cpu-demo", "one-gpu", "three-pools", "multi-model", "external-redis", "plain-pods"}
+    assert set(value_sets()) == wanted
 
 
 def test_committed_manifests_are_what_the_chart_renders() -> None:
@@ -100,7 +101,7 @@ def test_a_second_release_meets_nothing_of_the_first() -> None:
     ("change", "word"),
     [
         ({"models": []}, "models"),
-        ({"pools": {}}, "pools"),
+        ({"pools": {"A": {}}}, "pools"),
         ({"typo": 1}, "typo"),
         ({"gateway": {"replica": 3}}, "replica"),
         ({"gateway": {"image": {"tag": "latest"}}}, "tag"),

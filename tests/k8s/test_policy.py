@@ -117,7 +117,8 @@ def test_every_pod_is_selected_by_one_network_policy(objects: Objects) -> None:
 
 def test_only_gateways_reach_workers_and_only_ours_reach_redis(objects: Objects) -> None:
     by_name = {p["metadata"]["name"]: p["spec"] for p in of_kind(objects, "NetworkPolicy")}
-    reachable = {"specroute-worker": {"gateway"}, "specroute-redis": {"gateway", "worker"}}
+    ours = {_component(template) for _, template in pods(objects)} | {"worker"}
+    reachable = {"specroute-worker": {"gateway"}, "specroute-redis": ours - {"redis"}}
     for name, expected in reachable.items():
         if name not in by_name:
             continue

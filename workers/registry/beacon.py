@@ -86,9 +86,13 @@ class Beacon:
         self._ready.unlink(missing_ok=True)
         await self._registry.aclose()
 
+    def beat(self) -> None:
+        """The host lives, though it may have no worker just now."""
+        self._alive.touch()
+
     def _note(self, record: WorkerRecord) -> None:
         self._states[record.name] = record.state
-        self._alive.touch()
+        self.beat()
         self._show()
 
     def _show(self) -> None:

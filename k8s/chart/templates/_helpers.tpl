@@ -114,7 +114,9 @@ and tell an operator where to look; ports are fixed, so that policies can name t
 {{- $pool := .pool }}
 {{- $models := list }}
 {{- range .root.Values.models }}
+{{- if .target }}
 {{- $models = append $models (dict "name" .name "aliases" (.aliases | default list) "target" .target) }}
+{{- end }}
 {{- end }}
 {{- $workers := list }}
 {{- range $index, $worker := $pool.workers }}
