@@ -18,6 +18,7 @@ from workers.placement import misplaced, too_big
 if TYPE_CHECKING:
     from workers.config import Config
     from workers.engines import Engine
+    from workers.gguf_header import Header
     from workers.placement import GPU
     from workers.spec import WorkerSpec
 
@@ -101,7 +102,7 @@ def _program(
 
 
 def _memory(spec: WorkerSpec, gpus: tuple[GPU, ...]) -> tuple[float | None, tuple[str, ...]]:
-    """Gigabytes needed, and what to say if the worker's devices have fewer."""
+    """Gigabytes needed, and what the files say against the worker's sizes."""
     if spec.target is None or not spec.managed:
         return None, ()
     try:
@@ -111,4 +112,14 @@ def _memory(spec: WorkerSpec, gpus: tuple[GPU, ...]) -> tuple[float | None, tupl
         return None, ()
     needed = estimate(spec, target, draft)
     tight = too_big(spec, gpus, needed.total, savings(spec, target, draft))
-    return round(needed.gigabytes, 3), tight
+    return round(needed.gigabytes, 3), (*tight, *_too_long(spec, target))
+
+
+def _too_long(spec: WorkerSpec, target: Header) -> tuple[str, ...]:
+    """llama-server caps a slot at what the model was trained for, unless told how to stretch it."""
+    trained = target.of_architecture("context_length")
+    stretched = any(word.startswith(("--rope", "--yarn")) for word in spec.args)
+    if not isinstance(trained, int) or spec.context <= trained or stretched:
+        return ()
+    problem = f"a context of {spec.context} tokens is more than the model's own {trained}"
+    return (f"{problem}: lower `context`, or add `args: [--rope-scaling, yarn, ...]`",)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from workers.modes import BuildDialect
     from workers.spec import GPUSettings, WorkerSpec
 
+_DEVICE_FLAGS = ("--device", "--spec-draft-device")
+
 # Rendered for every worker (contract, section 2): stock defaults shrink the context silently, serve
 # a web page, and answer to any origin.
 ALWAYS = ("--fit", "off", "--no-ui", "--cors-origins", "localhost", "--metrics", "--slots")
@@ -181,6 +183,11 @@ def _type_problems(mode: Mode, capabilities: Capabilities) -> list[str]:
 def _unknown_flag(flag: str, spec: WorkerSpec) -> str:
     if flag == "--spec-draft-ctx":
         return "`draft_context` needs a build with --spec-draft-ctx, this one has none: remove it"
+    if flag in _DEVICE_FLAGS and flag not in spec.args:
+        return (
+            f"this llama-server cannot place weights with {flag} (the embedded one is for the "
+            "CPU): set `binary` to a build for your GPU, or remove `gpu.devices`"
+        )
     where = "from `args`: remove or correct it" if flag in spec.args else "use a newer llama-server"
     return f"this llama-server does not know {flag}; {where}"
 

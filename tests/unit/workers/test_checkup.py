@@ -43,6 +43,13 @@ def test_a_good_file(tmp_path):
         ("slots: 2", "args: [--what]", "does not know --what; from `args`", "remove or correct"),
         ("slots: 2", "binary: /nowhere/x", "/nowhere/x is not an executable", "correct `binary`"),
         ("slots: 2", "draft_context: 4096", "`draft_context` needs a build", "remove it"),
+        ("slots: 2", "context: 9000", "more than the model's own 4096", "lower `context`"),
+        (
+            "slots: 2",
+            "gpu: {devices: [0]}",
+            "with --device (the embedded",
+            "set `binary` to a build",
+        ),
         ("slots: 2", "binary: /bin/true", "lists no flags", "is it a llama-server?"),
     ],
 )
