@@ -43,14 +43,16 @@ _TOLERANCE: Final = 3e-3
 class Settings:
     """Training settings: inverse regularisation, rarest feature kept, weight of stems, how much
     large groups are held back (0 not at all, 1 every group counts the same), weight of rows
-    flagged ambiguous, inner folds for the temperature (0: none)."""
+    flagged ambiguous, inner folds for the temperature (0: none), groups that the inner folds
+    never hold out (our own prompts: no model is served without them)."""
 
     inverse_penalty: float = 0.3
     min_count: int = 3
     stem_scale: float = 0.5
     group_power: float = 0.0
     ambiguous_weight: float = 1.0
-    inner_folds: int = 3
+    inner_folds: int = 6
+    always_train: tuple[str, ...] = ("authored",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,17 +182,21 @@ class WorkloadEstimator:
         return result
 
     def _temperature(self, examples: Examples) -> float:
-        folds = min(self.settings.inner_folds, len(set(examples.groups)))
+        always = set(self.settings.always_train)
+        own = [i for i, group in enumerate(examples.groups) if group in always]
+        tested = [i for i, group in enumerate(examples.groups) if group not in always]
+        outer = examples.subset(tested)
+        folds = min(self.settings.inner_folds, len(set(outer.groups)))
         if folds < 2:
             return 1.0
-        scores = np.zeros((len(examples.features), len(CLASSES)))
+        scores = np.zeros((len(tested), len(CLASSES)))
         splitter = GroupKFold(n_splits=folds, shuffle=True, random_state=1)
-        for train, test in splitter.split(scores, groups=examples.groups):
+        for train, test in splitter.split(scores, groups=outer.groups):
             inner = WorkloadEstimator(self.settings)
-            inner._fit_weights(examples.subset(train.tolist()))
-            scores[test] = inner.decision([examples.features[i] for i in test])
-        labels = np.array([CLASSES.index(answer) for answer in examples.answers])
-        return best_temperature(scores, labels, self._row_weights(examples))
+            inner._fit_weights(outer.subset(train.tolist()).joined(examples.subset(own)))
+            scores[test] = inner.decision([outer.features[i] for i in test])
+        labels = np.array([CLASSES.index(answer) for answer in outer.answers])
+        return best_temperature(scores, labels, self._row_weights(outer))
 
 
 def _fit(

@@ -38,6 +38,8 @@ _CODE_LINE: Final = re.compile(
     |echo\s|sudo\s|git\s|pip\s|npm\s|docker\s)|[;{}]\s*$|^\s*\w+\s*=\s*\S|\w+\(.*\)\s*$""",
     re.VERBOSE,
 )
+_PAIR: Final = re.compile(r"^\s*(?:- )?[\w.-]+\s?:(?:\s+\S+){0,6}$|^\s*- \S+$")
+_COMMAND: Final = re.compile(r"^[a-z][\w.-]*\s.*(?:\s-{1,2}\w|[|>]\s?\w|/\w+/)[^.!?]*$")
 _STEP: Final = re.compile(
     r"""(?:^|\n)\s*(?:\#+\s*|\*\*)?(?:step|шаг|步骤|第[一二三四五六]步)\s*\d*
     |\b(?:therefore|hence|thus|so\ the|let's|let\ us|we\ have|we\ get|which\ means|it\ follows)\b
@@ -184,6 +186,11 @@ def _by_lines(text: str, lines: list[str]) -> tuple[str, float]:
     code = sum(1 for line in lines if _CODE_LINE.search(line))
     if count >= 2 and code >= 0.6 * count:
         return "code", 0.8
+    if count == 1 and _COMMAND.match(text):
+        return "code", 0.8
+    pairs = sum(1 for line in lines if _PAIR.match(line))
+    if count >= 3 and pairs >= 0.9 * count:
+        return "json", 0.7
     items = [line for line in lines if _ITEM.match(line)]
     if len(items) >= 2 and len(items) >= LINE_SHARE * count:
         words = sum(len(line.split()) for line in items) / len(items)
@@ -204,7 +211,13 @@ def _short_or_prose(text: str, lines: list[str]) -> tuple[str, float]:
     if len(words) <= SHORT_ANSWER_WORDS and not text.rstrip().endswith((".", "!", "?", "…", "。")):
         return "extraction", 0.7
     separators = text.count(",") + text.count("、") + text.count(";")
-    if len(lines) == 1 and separators >= 3 and len(words) <= 2.6 * (separators + 1):
+    sentence = text.rstrip().endswith((".", "!", "?"))
+    if (
+        len(lines) == 1
+        and not sentence
+        and separators >= 3
+        and len(words) <= 2.6 * (separators + 1)
+    ):
         return "list", 0.7
     return _prose_kind(text, lines)
 

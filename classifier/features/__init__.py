@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from classifier.features.base import PromptText, read
 from classifier.features.context import add_fields, add_previous, add_system, add_tools
-from classifier.features.flags import Flags, read_flags
+from classifier.features.flags import read_flags
 from classifier.features.instruction import (
     Hit,
     add_concepts,
@@ -62,42 +62,12 @@ def extract(payload: Mapping[str, Any], *, default_thinking: bool = False) -> Re
     flags = read_flags(text, default_thinking)
     first = entries(text.first)
     last = entries(text.last) if text.last else []
-    return _features(text, flags, first + last, _names(text, first, last))
-
-
-def _names(text: PromptText, first: list[Entry], last: list[Entry]) -> frozenset[str]:
-    out: list[str] = []
-    hits = _hits(first, text.first, out)
-    add_stems(first, out)
-    add_concepts(hits, len(first), out)
-    if last:
-        last_hits = _hits(last, text.last, out)
-        add_stems(last, out)
-        add_concepts(last_hits, len(last), out)
-        hits = hits + last_hits
-    words = first + last
-    add_limits(hits, "", out)
-    add_shape(text, hits, out)
-    add_system(text, out)
-    add_previous(text, hits, len(words), out)
-    add_tools(text, words, out)
-    add_fields(text, out)
-    return frozenset(out)
-
-
-def _hits(words: list[Entry], line: str, out: list[str]) -> list[Hit]:
-    hits = hits_of(words)
-    if not line.isascii() and any(script == "z" for _, _, script in words):
-        return hits + add_spaceless(line, out)
-    return hits
-
-
-def _features(
-    text: PromptText, flags: Flags, words: list[Entry], names: frozenset[str]
-) -> RequestFeatures:
-    language = language_of(words, text.window, names)
+    # An ASCII text is Latin; otherwise the scripts of the words, one letter each.
+    scripts = "" if text.window.isascii() else "".join([entry[2] for entry in first + last])
+    names = _names(text, first, last, "z" in scripts)
+    language = language_of(scripts, text.window, names)
     if "lead:TRANSLATE" in names:
-        language = target_language(words) or language
+        language = target_language(first + last) or language
     return RequestFeatures(
         prompt_chars=text.prompt_chars,
         user_chars=text.user_chars,
@@ -113,3 +83,30 @@ def _features(
         schema_hash=flags.schema_hash,
         names=names,
     )
+
+
+def _names(
+    text: PromptText, first: list[Entry], last: list[Entry], spaceless: bool
+) -> frozenset[str]:
+    """All feature names; `spaceless` says that the text has runs that no space divides."""
+    out: list[str] = []
+    hits = _line(text.first, first, spaceless, out)
+    if last:
+        hits = hits + _line(text.last, last, spaceless, out)
+    add_limits(hits, "", out)
+    add_shape(text, hits, out)
+    add_system(text, out)
+    add_previous(text, hits, len(first) + len(last), out)
+    add_tools(text, first + last, out)
+    add_fields(text, out)
+    return frozenset(out)
+
+
+def _line(line: str, words: list[Entry], spaceless: bool, out: list[str]) -> list[Hit]:
+    """Adds one instruction line's stems and concepts; gives its concepts with their places."""
+    hits = hits_of(words)
+    if spaceless:
+        hits = hits + add_spaceless(line, out)
+    add_stems(words, out)
+    add_concepts(hits, out)
+    return hits

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
-USER_HEAD: Final = 280
-USER_TAIL: Final = 200
+USER_HEAD: Final = 240
+USER_TAIL: Final = 160
 ONE_REGION: Final = 100
 EDGE_MIN: Final = 20
 SYSTEM_HEAD: Final = 300
@@ -21,13 +21,16 @@ TOOLS_READ: Final = 16
 """Window sizes in characters (tools in items). 450 and 350 of the user's turn score 0.002 higher at
 half the speed; the tail of a long system prompt is where the output format usually stands."""
 
+_CUT: Final = "\n"
+_TYPOGRAPHY: Final = (("’", "'"), ("“", '"'), ("”", '"'), ("–", "-"), ("—", "-"), ("…", "..."))
+"""Signs that make a text non-ASCII without meaning anything here; ASCII is read twice as fast."""
+
 _IMAGE_TYPES: Final = frozenset({"image_url", "input_image", "image"})
 _SYSTEM_ROLES: Final = frozenset({"system", "developer"})
 
 
-@dataclass(frozen=True, slots=True)
-class PromptText:
-    """The windows of one request.
+class PromptText(NamedTuple):
+    """The windows of one request (a tuple: made in a third of a frozen dataclass's time).
 
     `window` holds the ends of the last user turn, `first` and `last` its first and last lines,
     where instructions stand (`last` is empty if `first` is all of it);
@@ -206,15 +209,18 @@ def edges(user: str) -> tuple[str, str, str]:
     A turn of up to ONE_REGION characters is all first line. A line counts from EDGE_MIN characters
     on, so that a greeting or a "thanks" is not taken for the instruction.
     """
+    if len(user) > USER_HEAD + USER_TAIL:
+        user = f"{user[:USER_HEAD]}{_CUT}{user[-USER_TAIL:]}"
+    if not user.isascii():
+        for sign, plain in _TYPOGRAPHY:
+            user = user.replace(sign, plain)
     if len(user) <= ONE_REGION:
         return user, user, ""
-    head, tail = user[:USER_HEAD], user[-USER_TAIL:]
-    window = user if len(user) <= USER_HEAD + USER_TAIL else f"{head}\n{tail}"
     end = user.find("\n", EDGE_MIN, USER_HEAD)
-    end = USER_HEAD if end < 0 else end
+    end = min(USER_HEAD, len(user)) if end < 0 else end
     start = user.rfind("\n", max(end, len(user) - USER_TAIL), len(user) - EDGE_MIN)
     start = max(end, len(user) - USER_TAIL if start < 0 else start)
-    return window, user[:end], user[start:]
+    return user, user[:end], user[start:]
 
 
 def _ends(system: str) -> str:

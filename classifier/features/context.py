@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from classifier.features.instruction import Hit, add_limits, hits_of
+from classifier.features.instruction import NEAR_WORDS, Hit, add_limits, hits_of
 from classifier.features.words import Entry, entries, spaceless
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from classifier.features.base import PromptText
 
 SHORT_WORDS: Final = 12
+SYSTEMS_KEPT: Final = 512
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|_|\.")
 _STOP_STEMS: Final = frozenset(
     [
@@ -45,18 +47,25 @@ _STOP_STEMS: Final = frozenset(
 
 def add_system(text: PromptText, out: list[str]) -> None:
     """Concepts of the system prompt and their neighbours."""
-    if not text.system:
-        return
-    hits = hits_of(entries(text.system))
-    if not text.system.isascii():
-        hits += [(at * 2, concept) for at, concept in enumerate(spaceless(text.system)[0])]
+    if text.system:
+        out.extend(_system_names(text.system))
+
+
+@lru_cache(maxsize=SYSTEMS_KEPT)
+def _system_names(system: str) -> tuple[str, ...]:
+    """Remembered: an application sends the same system prompt with every request."""
+    out: list[str] = []
+    hits = hits_of(entries(system))
+    if not system.isascii():
+        hits += [(at * 2, concept) for at, concept in enumerate(spaceless(system)[0])]
     last_at, last = -99, ""
     for at, concept in hits:
         out.append("s:" + concept)
-        if at - last_at <= 4:
+        if at - last_at <= NEAR_WORDS:
             out.append(f"s:{last}>{concept}")
         last_at, last = at, concept
     add_limits(hits, "s:", out)
+    return tuple(dict.fromkeys(out))
 
 
 def shape_of_answer(answer: str) -> str:

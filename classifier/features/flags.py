@@ -6,9 +6,8 @@ Counterpart: `classifier.rules`, which turns a settled flag into an answer.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from classifier.features.base import PromptText
@@ -17,11 +16,26 @@ _OFF_EFFORTS: Final = frozenset({"none", "minimal", "off", "disabled"})
 _ON_EFFORTS: Final = frozenset({"low", "medium", "high", "xhigh", "max", "auto", "enabled", "on"})
 _SCHEMA_FORMATS: Final = frozenset({"json_object", "json_schema"})
 _GRAMMAR_KEYS: Final = ("grammar", "json_schema", "guided_json", "guided_grammar", "guided_regex")
+_THINKING_KEYS: Final = ("enable_thinking", "thinking", "reasoning_effort", "reasoning")
+_BUDGET_KEYS: Final = ("thinking_budget", "reasoning_budget", "thinking_budget_tokens")
+_KEYS: Final = frozenset(
+    {
+        *_GRAMMAR_KEYS,
+        *_THINKING_KEYS,
+        *_BUDGET_KEYS,
+        "chat_template_kwargs",
+        "response_format",
+        "text",
+        "tool_choice",
+        "input_prefix",
+        "input_suffix",
+        "prediction",
+    }
+)
 _CODE_FENCE_PREFILL: Final = "```"
 
 
-@dataclass(frozen=True, slots=True)
-class Flags:
+class Flags(NamedTuple):
     """`forced` is the kind that the fields force, or "" (the text decides)."""
 
     thinking: bool
@@ -35,6 +49,8 @@ class Flags:
 
 def read_flags(text: PromptText, default_thinking: bool) -> Flags:
     """The settled part of a request; `default_thinking` is what the worker does unless told."""
+    if not text.prefill and _KEYS.isdisjoint(text.payload) and "think" not in text.system:
+        return _without_fields(text, default_thinking)
     said = _thinking(text)
     schema = _schema(text.payload)
     return Flags(
@@ -46,6 +62,14 @@ def read_flags(text: PromptText, default_thinking: bool) -> Flags:
         max_tokens=_max_tokens(text.payload),
         schema_hash=_digest(schema) if schema is not None else "",
     )
+
+
+def _without_fields(text: PromptText, default_thinking: bool) -> Flags:
+    """The common case: a body that sets none of the fields read here."""
+    said = _thinking_switch(text)
+    thinking = default_thinking if said is None else said
+    limit = _max_tokens(text.payload)
+    return Flags(thinking, said is not None, "", False, bool(text.tool_names), limit, "")
 
 
 def _thinking(text: PromptText) -> bool | None:
@@ -64,10 +88,10 @@ def _thinking_field(payload: Mapping[str, Any]) -> bool | None:
     template = payload.get("chat_template_kwargs")
     sources = (template, payload) if isinstance(template, Mapping) else (payload,)
     for source in sources:
-        for key in ("enable_thinking", "thinking", "reasoning_effort", "reasoning"):
+        for key in _THINKING_KEYS:
             if key in source and (said := _switch(source[key])) is not None:
                 return said
-    for key in ("thinking_budget", "reasoning_budget", "thinking_budget_tokens"):
+    for key in _BUDGET_KEYS:
         budget = payload.get(key)
         if isinstance(budget, int) and not isinstance(budget, bool) and budget >= 0:
             return budget > 0

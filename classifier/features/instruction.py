@@ -1,7 +1,7 @@
 """What the last user turn asks for: word stems, concepts, and concepts that stand together.
 
-Concepts near the start and the end are marked, because that is where instructions stand when a
-document or a piece of code is quoted between them.
+Only the first and the last line are read (see `base.edges`): that is where instructions stand when
+a document or a piece of code is quoted between them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 Hit = tuple[int, str]
 """Word position and concept."""
 
-EDGE_WORDS: Final = 14
 NEAR_WORDS: Final = 4
 LEAD_WORDS: Final = 16
 REACH_WORDS: Final = 14
@@ -92,16 +91,6 @@ def hits_of(entries: Sequence[Entry]) -> list[Hit]:
     return [(at, concept) for at, (_, concept, _) in enumerate(entries) if concept]
 
 
-def lead_of(hits: Sequence[Hit]) -> str:
-    """The first verb-like concept near the start, or ""."""
-    for at, concept in hits:
-        if at >= LEAD_WORDS:
-            return ""
-        if concept in LEADS:
-            return concept
-    return ""
-
-
 NEGATED: Final = frozenset(
     ["CODE", "JSON", "TABLE", "LIST", "FORMAT", "EXPLAIN", "TECH", "STORY", "SOLVE", "NUM"]
 )
@@ -110,19 +99,12 @@ NEGATED: Final = frozenset(
 NEGATION_WORDS: Final = 5
 
 
-def add_concepts(hits: Sequence[Hit], length: int, out: list[str]) -> None:
-    """Concepts, concepts at the edges, neighbours, and the lead with what it governs."""
-    edge = length - EDGE_WORDS
+def add_concepts(hits: Sequence[Hit], out: list[str]) -> None:
+    """Concepts, neighbours, and the lead (the first verb-like concept) with what it governs."""
     last_at, last = -99, ""
     lead, lead_at = "", 0
-    seen: set[str] = set()
     for at, concept in hits:
-        out.append(("2:" if concept in seen else "c:") + concept)
-        seen.add(concept)
-        if at < EDGE_WORDS:
-            out.append("f:" + concept)
-        if at >= edge:
-            out.append("l:" + concept)
+        out.append("c:" + concept)
         if at - last_at <= NEAR_WORDS:
             out.append(f"{last}>{concept}")
         last_at, last = at, concept

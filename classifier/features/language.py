@@ -31,10 +31,12 @@ def target_language(entries: Sequence[Entry]) -> str:
     return named[-1] if named else ""
 
 
-def language_of(entries: Sequence[Entry], window: str, names: frozenset[str]) -> str:
-    """en, ru, zh or other; en for a text without words. `names` holds the stems of the words."""
-    if not window.isascii():
-        scripts = "".join([script for _, _, script in entries])
+def language_of(scripts: str, window: str, names: frozenset[str]) -> str:
+    """en, ru, zh or other; en for a text without words.
+
+    `scripts` has one letter per word (empty if all are Latin), `names` the stems of the words.
+    """
+    if scripts:
         latin, cyrillic, spaceless = map(scripts.count, "lcz")
         if spaceless and spaceless * 3 >= latin + cyrillic:
             return "zh" if _is_chinese(window) else "other"

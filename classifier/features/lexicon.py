@@ -57,7 +57,7 @@ CONCEPTS: Final[dict[str, str]] = {
         вытащи* выдели* вычлени* достань extrae extraiga extrahiere extrahieren extrais extrayez
         estrai extraia wyodrębnij витягни* exzerpier*""",
     "CLASSIFY": """classify categorize categorise label labels sentiment category categories
-        positive negative neutral spam intent topic yes/no true/false классифицир* категори*
+        positive negative neutral spam intent topic true false классифицир* категори*
         тональност* позитив* негатив* нейтрал* метк* определи* определите отнеси clasifica
         klassifiziere stimmung classifie classez sentimiento classifica classifique""",
     "COUNT": """count counting tally tallies посчитай* сосчитай* подсчитай* пересчитай* cuenta
@@ -226,7 +226,7 @@ CONCEPTS: Final[dict[str, str]] = {
     "ONLY": """only just nothing solely strictly exactly raw merely plain valid-only только лишь
         исключительно строго ничего просто ровно solo solamente únicamente nur ausschließlich
         seulement uniquement soltanto apenas somente tylko sadece лише тільки""",
-    "NEG": """no not don dont without never avoid nor isn doesn cannot не без нет
+    "NEG": """no nein not don dont without never avoid nor isn doesn cannot не без нет
         никак* нельзя избегай sin nunca kein keine nicht ohne pas sans jamais non senza não sem nie
         bez değil ні""",
     "OUTPUT": """output outputs return returns respond response reply answer answers print emit

@@ -21,16 +21,17 @@ _FORMULA_WORDS: Final = ("\\frac", "\\sqrt", "\\(", "$$")
 _OPTIONS: Final = (("A)", "B)"), ("А)", "Б)"), ("A.", "B."), ("А.", "Б."), ("a)", "b)"))
 _CALL_MARKS: Final = (");", ") {", "){", "):")
 _CODE_WORDS: Final = ("def ", "import ", "function ", "class ", "const ", "public ", "SELECT ")
-_CHOICE: Final = (
+_QUOTED_CHOICE: Final = (
     '" or "',
     '", or "',
     "' or '",
-    "” or “",
     '" или "',
     "» или «",
     '" oder "',
     '" ou "',
     '" o "',
+)
+_SPOKEN_CHOICE: Final = (
     "yes or no",
     "yes/no",
     "true or false",
@@ -69,7 +70,7 @@ _MARKS: Final = (
     ("_", "x:identifier", (("___", "x:blank"),)),
     ("(", "", (("()", "x:identifier"),)),
     ("\n", "", (("\n- ", "x:dash"), ("\n1", "x:numbered"))),
-    ("…", "x:dots", ()),
+    (".", "", (("...", "x:dots"),)),
 )
 """One character that costs little to look for, its feature, and what is looked for if it occurs."""
 
@@ -128,19 +129,29 @@ def _has_formula(window: str) -> bool:
 
 def _add_phrases(text: PromptText, concepts: Sequence[str], out: list[str]) -> None:
     """A choice between named answers, and "how do I do this" (about code or not)."""
-    start = text.first[:_PHRASE_CHARS].lower()
-    end = (text.last or text.first[_PHRASE_CHARS:])[-_PHRASE_CHARS:].lower()
-    for choice in _CHOICE:
-        if choice in start or choice in end:
-            out.append("x:choice")
-            break
+    if _offers_choice(text, concepts):
+        out.append("x:choice")
     if "HOW" not in concepts and "WHAT" not in concepts:
         return
+    start = text.first[:_PHRASE_CHARS].lower()
     asks = [phrase for phrase in _HOW_TO if phrase in start]
     if asks or ("как " in start and _HOW_TO_RU.search(start)):
         out.append("x:howto")
         if "TECH" in concepts or "CODE" in concepts:
             out.append("x:howto&tech")
+
+
+def _offers_choice(text: PromptText, concepts: Sequence[str]) -> bool:
+    """Quoted answers with "or" between them, or yes or no (whose words have these concepts)."""
+    phrases: tuple[str, ...] = ()
+    if '"' in text.window or "'" in text.window or "«" in text.window:
+        phrases = _QUOTED_CHOICE
+    if "NEG" in concepts or "CLASSIFY" in concepts:
+        phrases += _SPOKEN_CHOICE
+    if not phrases:
+        return False
+    edges = f"{text.first}\n{text.last}".lower()
+    return any([phrase in edges for phrase in phrases])  # noqa: C419  (half the time)
 
 
 def _add_end(window: str, out: list[str]) -> None:

@@ -7,6 +7,7 @@ the table changes speed only, never an answer.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Final
 
 from classifier.features.lexicon import CONCEPTS, ZH_CONCEPTS
@@ -16,6 +17,9 @@ MEMO_SIZE: Final = 32_768
 MAX_WORD: Final = 40
 
 _WORD: Final = re.compile(r"\w+")
+_ASCII_GAPS: Final = {
+    code: " " for code in range(128) if not (chr(code).isalnum() or chr(code) == "_")
+}
 _CJK_RUN: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 
 
@@ -36,12 +40,18 @@ def _compile(table: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
 
 _EXACT, _PREFIX = _compile(CONCEPTS)
 _PREFIX_LENGTHS: Final = sorted({len(key) for key in _PREFIX}, reverse=True)
-_ZH: Final = tuple(
-    sorted(
-        ((text, concept) for concept, row in ZH_CONCEPTS.items() for text in row.split()),
-        key=lambda pair: -len(pair[0]),
-    )
-)
+SPACELESS_CHARS: Final = 160
+"""Characters looked at in scripts without spaces: each says about as much as a word."""
+
+
+def _by_first_character(table: dict[str, str]) -> dict[str, tuple[tuple[str, str], ...]]:
+    pairs = [(text, concept) for concept, row in table.items() for text in row.split()]
+    pairs.sort(key=lambda pair: -len(pair[0]))
+    firsts = {text[0] for text, _ in pairs}
+    return {first: tuple(pair for pair in pairs if pair[0][0] == first) for first in firsts}
+
+
+_ZH: Final = _by_first_character(ZH_CONCEPTS)
 
 
 def _concept(word: str) -> str:
@@ -94,13 +104,20 @@ def entries(text: str) -> list[Entry]:
     lower = text.lower()
     if "c+" in lower or "c#" in lower:
         lower = lower.replace("c++", "cpp").replace("c#", "csharp")
+    if lower.isascii():
+        # Half the time of the expression, on the commonest input.
+        return list(map(_MEMO.__getitem__, lower.translate(_ASCII_GAPS).split()))
     return list(map(_MEMO.__getitem__, _WORD.findall(lower)))
 
 
 def spaceless(text: str) -> tuple[list[str], list[str]]:
     """Concepts in order of place, and character pairs, of the Chinese, Japanese, Korean runs."""
-    runs = _CJK_RUN.findall(text)
-    joined = "\n".join(runs)
-    found = sorted((at, concept) for word, concept in _ZH if (at := joined.find(word)) >= 0)
-    pairs = [run[at : at + 2] for run in runs for at in range(len(run) - 1)]
-    return [concept for _, concept in found], pairs
+    joined = "\n".join(_CJK_RUN.findall(text))[:SPACELESS_CHARS]
+    found: list[str] = []
+    for at, character in enumerate(joined):
+        for word, concept in _ZH.get(character, ()):
+            if joined.startswith(word, at):
+                found.append(concept)
+                break
+    pairs = [first + second for first, second in pairwise(joined)]
+    return found, [pair for pair in pairs if "\n" not in pair]

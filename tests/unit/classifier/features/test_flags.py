@@ -85,8 +85,16 @@ def test_forced_kinds(fields, kind):
 
 @pytest.mark.parametrize(
     ("prefill", "kind"),
-    [("```json\n", "json"), ("```python\n", "code"), ("{", "json"), ("| a |", "table")]
-    + [("1.", "list"), ("- one", "list"), ("Well, ", ""), ("</think>\n[", "json")],
+    [
+        ("```json\n", "json"),
+        ("```python\n", "code"),
+        ("{", "json"),
+        ("| a |", "table"),
+        ("1.", "list"),
+        ("- one", "list"),
+        ("Well, ", ""),
+        ("</think>\n[", "json"),
+    ],
 )
 def test_prefills_force_a_kind(prefill, kind):
     messages = [*ASK["messages"], {"role": "assistant", "content": prefill}]

@@ -1,0 +1,74 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from classifier.classes import CLASS_OF_KIND, WorkloadClass
+from classifier.produced import SAMPLE_CHARS, label_output
+
+ANSWERS = Path(__file__).parents[2] / "data" / "classifier" / "answers.jsonl"
+
+
+def hand_labelled():
+    with ANSWERS.open(encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def label(row):
+    return label_output(
+        row["text"],
+        reasoning=row.get("reasoning", ""),
+        tool_calls=row.get("tool_calls", False),
+        truncated=row.get("truncated", False),
+    )
+
+
+def test_agrees_with_hand_labels():
+    rows = hand_labelled()
+    agreed = sum(label(row).workload_class.value == row["label"] for row in rows)
+    assert len(rows) >= 150
+    assert agreed / len(rows) >= 0.95
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("```python\nx = 1\n```", "code"),
+        ('{"a": 1}', "json"),
+        ("1. one\n2. two\n3. three", "list"),
+        ("| a | b |\n|---|---|\n| 1 | 2 |", "table"),
+        ("positive", "extraction"),
+        ("1, 2, 3, 4, 5, 6", "count"),
+        ("Rain falls.", "chat"),
+        ("Each is 8 / 4 = 2. So five cost 5 * 2 = 10. The answer is 10.", "math"),
+    ],
+)
+def test_kinds(text, kind):
+    assert label_output(text).kind == kind
+
+
+def test_reasoning_counts_by_its_share():
+    long_thought = label_output("42", reasoning="First I add forty and then I add two. " * 3)
+    assert long_thought.workload_class is WorkloadClass.REASONING
+    assert long_thought.reasoning_share > 0.9
+    short_thought = label_output("word " * 100, reasoning="Hm.")
+    assert short_thought.workload_class is WorkloadClass.PROSE
+
+
+def test_an_empty_thinking_block_is_no_reasoning():
+    assert label_output("<think>\n\n</think>\n\nRain falls.").kind == "chat"
+
+
+def test_tool_calls_beat_the_text_beside_them():
+    assert label_output("Let me check.", tool_calls=True).kind == "tool_call"
+
+
+def test_truncated_json_is_still_json():
+    assert label_output('{"a": [1, 2', truncated=True).kind == "json"
+
+
+@pytest.mark.parametrize("text", ["", " \n ", "{" * 50_000, "[" * 100_000, "x" * 3 * SAMPLE_CHARS])
+def test_odd_answers_get_some_label(text):
+    got = label_output(text)
+    assert CLASS_OF_KIND[got.kind] is got.workload_class
+    assert 0 <= got.confidence <= 1
