@@ -142,9 +142,8 @@ class Dispatcher:
 
     def read(self, request: InferenceRequest) -> Reading:
         """What the request is and will probably produce."""
-        payload, view = request.payload, self.fleet.view(request.model)
-        thinks = any(worker.record.default_thinking for worker in view.workers)
-        features = extract(payload, default_thinking=thinks)
+        payload = request.payload
+        features = extract(payload, default_thinking=self.fleet.thinks(request.model))
         chain = read_chain(payload)
         conversation = request.conversation or chain.conversation
         application = fingerprint(payload, request.model)

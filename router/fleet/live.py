@@ -128,6 +128,7 @@ class Fleet:
         self._shared = False
         self._model_of: dict[str, str] = {}
         self._by_model: dict[str, tuple[_Worker, ...]] = {}
+        self._thinking: set[str] = set()
         self._listeners: list[Callable[[WorkerRecord | None, bool], None]] = []
         self._reindex()
 
@@ -154,6 +155,10 @@ class Fleet:
         """Whether `worker` is one of `model`'s, whatever its state."""
         live = self._workers.get(worker)
         return live is not None and live.record.model == model
+
+    def thinks(self, model: str) -> bool:
+        """Whether a worker of `model` thinks unless told otherwise."""
+        return model in self._thinking
 
     def view(self, model: str) -> FleetView:
         """The workers of `model` at this instant."""
@@ -249,7 +254,7 @@ class Fleet:
             record.url,
         ):
             live.breaker = Breaker()  # another process: its past is not its own
-        keys = ("model", "aliases", "state", "slots", "url", "effective_mode", "spec_hash")
+        keys = ("model", "aliases", "state", "slots", "url", "effective_mode", "default_thinking")
         return returned or any(getattr(before, key) != getattr(record, key) for key in keys)
 
     def _lose(self, name: str) -> bool:
@@ -272,6 +277,9 @@ class Fleet:
         for model, aliases in self._configured.items():
             self._model_of.update(dict.fromkeys(aliases, model))
         self._model_of.update({model: model for model in by_model})  # a model's own name wins
+        self._thinking = {
+            live.record.model for live in self._workers.values() if live.record.default_thinking
+        }
         self._by_model = {model: tuple(workers) for model, workers in by_model.items()}
 
     def _notify(self, worker: WorkerRecord | None, *, released: bool = False) -> None:

@@ -49,7 +49,7 @@ class RunningGateway:
     def in_flight(self) -> int:
         return sum(worker.in_flight for worker in self.fleet.everything())
 
-    async def until(self, condition, seconds: float = 10.0) -> None:
+    async def until(self, condition, seconds: float = 20.0) -> None:
         """Wait until `condition()` holds; fails when it does not in time."""
         await until(condition, seconds)
 

@@ -155,6 +155,14 @@ def test_names_aliases_and_configured_models_resolve():
     assert not fleet.serves("big", "plain")
 
 
+def test_a_model_thinks_when_one_of_its_workers_does():
+    fleet = _fleet(record(), record("other", default_thinking=True))
+    assert fleet.thinks("tiny")
+    fleet.update([record(), record("other")])
+    assert not fleet.thinks("tiny")
+    assert not fleet.thinks("unheard")
+
+
 def test_a_models_own_name_wins_over_anothers_alias():
     fleet = _fleet(record("a", model="one", aliases=("two",)), record("b", model="two"))
     assert fleet.resolve("two") == "two"
