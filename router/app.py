@@ -8,8 +8,9 @@ import secrets
 import sys
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+import structlog
 import uvicorn
 
 from classifier import load
@@ -60,6 +61,11 @@ if TYPE_CHECKING:
     from workers.registry import Registry
 
     OnReady = Callable[[str], None]
+
+
+log = structlog.get_logger(__name__)
+
+RESTART_S: Final = 1.0  # before a failed background task is begun again
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +352,7 @@ class GatewayApp:
         """Startup, the background tasks, shutdown: one task group from end to end."""
         await receive()
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(run()) for run in self.parts.background]
+            tasks = [group.create_task(_keep_running(run)) for run in self.parts.background]
             tasks.append(group.create_task(self._warm_up()))
             await send({"type": "lifespan.startup.complete"})
             await receive()
@@ -358,6 +364,16 @@ class GatewayApp:
 
     async def _warm_up(self) -> None:
         await self._cold_app()
+
+
+async def _keep_running(run: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """A background task that fails is reported and begun again: serving must not stop for it."""
+    while True:
+        try:
+            await run()
+        except Exception:
+            log.exception("background_task_failed", task=getattr(run, "__qualname__", repr(run)))
+        await asyncio.sleep(RESTART_S)
 
 
 def _import_cold() -> Any:

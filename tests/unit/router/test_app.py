@@ -35,6 +35,30 @@ async def test_background_tasks_end_with_the_application():
     await until(lambda: asyncio.all_tasks() == before)
 
 
+async def test_a_failing_background_task_is_begun_again_and_harms_nobody(monkeypatch):
+    monkeypatch.setattr("router.app.RESTART_S", 0.01)
+    began = []
+
+    async def fails() -> None:
+        began.append(1)
+        raise RuntimeError("on purpose")
+
+    app = create_app(Settings(cluster_secret=SECRET), registry=MemoryRegistry(SystemClock()))
+    app.parts = replace(app.parts, background=(*app.parts.background, fails))
+    messages: asyncio.Queue = asyncio.Queue()
+    said: list[str] = []
+
+    async def send(message: dict) -> None:
+        said.append(message["type"])
+
+    await messages.put({"type": "lifespan.startup"})
+    async with asyncio.TaskGroup() as group:
+        group.create_task(app({"type": "lifespan"}, messages.get, send))
+        await until(lambda: len(began) > 2)
+        await messages.put({"type": "lifespan.shutdown"})
+    assert said == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+
+
 async def test_outcomes_that_wait_at_the_end_are_still_recorded(tmp_path):
     async with (
         raw_server(answers_well) as server,
