@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from workers.timings import Timings
 
 PROBE_TOKENS = 64
+_SIGHT_S = 2.0  # no answer in time is no offence: the watchdog asks for other signs of life then
 # Text that any model continues on its own track, so that a drafter that fits has an easy time.
 _PROBE_PROMPT = "Count from 1 to 60. Write only the numbers, separated by commas."
 
@@ -95,7 +96,7 @@ async def sight(http: httpx.AsyncClient, routes: Routes, now: float, cpu: float 
     """What a serving worker gets on with; no answer is a sighting as well."""
     path = routes.slots or routes.health
     try:
-        answer = await http.get(path)
+        answer = await http.get(path, timeout=_SIGHT_S)
         page = answer.json() if routes.slots and answer.status_code == 200 else []
     except (httpx.HTTPError, ValueError):
         return Sighting(now, answered=False, cpu=cpu)
