@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import tempfile
 import time
 from contextlib import suppress
@@ -22,6 +23,8 @@ from tests.support.simulated_day import write_day
 from tests.support.waiting import until
 from workers.clock import SystemClock
 
+log = logging.getLogger(__name__)
+
 SECRET = "cluster-secret"  # noqa: S105
 
 
@@ -34,12 +37,12 @@ async def dashboard(redis_url: str):
 
 
 @pytest.mark.slow
-async def test_a_day_of_a_million_requests(dashboard, redis_url: str, record_property) -> None:
+async def test_a_day_of_a_million_requests(dashboard, redis_url: str) -> None:
     now = SystemClock().wall()
     await write_day(redis_url, SECRET, now)
     began = time.process_time()
     snapshot = await dashboard.source.current()
-    record_property("cpu_seconds_to_read_a_day", round(time.process_time() - began, 3))
+    log.info("a day of 1,000,000 requests read in %.2f s of CPU", time.process_time() - began)
     assert not snapshot.trouble
     assert overview(snapshot, DAY_S).requests == pytest.approx(1_000_000, rel=0.01)
     assert {row.mode for row in snapshot.speedups} == set(simulated_day.MODES)
