@@ -117,7 +117,9 @@ def build(
         settings, clock, log_writer, fleet, lambda: _gauges(fleet, admission, watch, clock)
     )
     upstream = HTTP11Upstream()
-    exchanges = Exchanges(upstream, _keys(settings), settings.budgets, clock)
+    exchanges = Exchanges(
+        upstream, _keys(settings), settings.budgets, clock, tenant_safe=settings.tenant_safe
+    )
     lingering = Lingering(exchanges.busy_slots)
     leases = _leases(settings, fleet, admission)
     prefixes, rates = PrefixIndex(), RateLimiter(clock, settings.keys)

@@ -86,11 +86,14 @@ class Exchanges:
         key_of: Callable[[WorkerRecord], str | None],
         budgets: Budgets,
         clock: Clock,
+        *,
+        tenant_safe: bool = False,
     ) -> None:
         self._upstream = upstream
         self._key_of = key_of
         self._budgets = budgets
         self._clock = clock
+        self._tenant_safe = tenant_safe
         self._headers: dict[tuple[str, str], tuple[tuple[bytes, bytes], ...]] = {}
 
     async def open(self, flight: Flight, record: WorkerRecord) -> Exchange:
@@ -101,7 +104,9 @@ class Exchanges:
             GatewayError: the worker refused the request itself.
         """
         flight.asked = None
-        delivery, body = prepare(flight.request, record, flight.decision)
+        delivery, body = prepare(
+            flight.request, record, flight.decision, tenant_safe=self._tenant_safe
+        )
         request = self._request(flight, record, body)
         if flight.opened_at is None:
             flight.opened_at = self._clock.monotonic()

@@ -62,3 +62,14 @@ def test_the_policys_overrides_are_worked_in():
     assert orjson.loads(body) == ask.payload | overrides
     _, body = prepare(request(), OURS, decision(overrides=overrides))
     assert orjson.loads(body)["speculative.n_max"] == 3
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_slot_may_be_named_except_where_tenants_share_the_workers(stream):
+    ask = request(stream=stream, payload={"id_slot": 3})
+    _, body = prepare(ask, OURS, None)
+    assert orjson.loads(body)["id_slot"] == 3
+    _, body = prepare(ask, OURS, None, tenant_safe=True)
+    assert orjson.loads(body)["id_slot"] == -1
+    other = request(stream=True)
+    assert prepare(other, OURS, None, tenant_safe=True) == (Delivery.STREAM, other.body)
