@@ -50,12 +50,14 @@ class Prepared:
 
 
 class Price(NamedTuple):
-    """A worker's estimate; `spread` is the sd of total seconds against the other workers."""
+    """A worker's estimate; `spread` is the sd of total seconds against the other workers, `group`
+    the sd of what all drafters share (it counts between a drafter and AR)."""
 
     worker: WorkerSnapshot
     estimate: CostEstimate
     total: float
     spread: float
+    group: float
 
 
 class CostModel:
@@ -122,12 +124,13 @@ class CostModel:
         forecasts = self._known.speeds.forecasts(arm, version)
         load = worker.occupancy
         bucket = min(load, record.slots - 1).bit_length() if record.slots > 0 else 0
-        decode = contrast = variance = weight = 0.0
+        decode = contrast = group = variance = weight = 0.0
         for part in prepared.parts:
-            pace, differs, unsure, samples = forecasts.get(part.text, part.number, bucket)
+            pace, differs, common, unsure, samples = forecasts.get(part.text, part.number, bucket)
             seconds = part.tokens * pace
             decode += seconds
             contrast += seconds * differs
+            group += seconds * common
             variance += seconds * unsure
             weight += part.probability * samples
         fixed = others = 0.0
@@ -142,8 +145,8 @@ class CostModel:
         fixed += prefill
         interval = _interval(prepared, fixed, decode / prepared.tokens, variance / decode)
         estimate = CostEstimate(queue, 0.0, prefill, decode, 0.0, others, interval, speed, weight)
-        spread = math.sqrt(contrast * decode)  # decode x relative sd
-        return Price(worker, estimate, fixed + decode + others, spread)
+        spread, shared = math.sqrt(contrast * decode), math.sqrt(group * decode)  # decode x sd
+        return Price(worker, estimate, fixed + decode + others, spread, shared)
 
 
 def _externality(forecasts: Forecasts, part: Part, worker: WorkerSnapshot, load: int) -> float:

@@ -30,19 +30,30 @@ _REPAID = 500.0
 few; the advance is paid back by the 500th, well within the window over which the budget holds."""
 
 
+_PRUDENCE = 0.85
+"""Of the budget that is spent: what was spent stays, but the seconds served that it is measured
+against may shrink by so much while the window moves on."""
+
 _KNOWN = 2.0
 """Weight of answers from which a loss in seconds is more than a guess: the limit in seconds holds
 from there on, the limit as a share of the request always."""
 
 
 class Option(NamedTuple):
-    """A worker as the explorer sees it: predicted seconds, their sd, the decode seconds, and the
-    answers behind them."""
+    """A worker as the explorer sees it: predicted seconds, their sd, the decode seconds, the
+    answers behind them, and the sd of what all drafters share (0 for AR)."""
 
     total: float
     spread: float
     decode: float
     samples: float = 0.0
+    group: float = 0.0
+
+    def unknown(self, best: Option) -> float:
+        """Sd of what an answer of this one can tell: beside AR also what all drafters share."""
+        if self.group > 0.0 and best.group <= 0.0:
+            return math.hypot(self.spread, self.group)
+        return self.spread
 
 
 class Pick(NamedTuple):
@@ -95,7 +106,8 @@ class Explorer:
 
     def __init__(self, settings: PolicySettings) -> None:
         self._set = settings
-        self.budget = Budget(settings.exploration_budget, settings.exploration_window)
+        share = _PRUDENCE * settings.exploration_budget
+        self.budget = Budget(share, settings.exploration_window)
 
     def pick(self, options: Sequence[Option], best: int, draw: float, horizon: float) -> Pick:
         """One of `options`; `draw` is uniform in [0, 1). Deterministic in its arguments.
@@ -124,31 +136,34 @@ class Explorer:
         out = []
         for index, option in enumerate(options):
             loss = option.total - top.total
-            limit = known if option.samples >= _KNOWN else share
-            if index == best or loss > limit or option.spread <= 0.0:
+            if index == best or option.spread <= 0.0:
                 continue
-            if _worth(option, top, loss, horizon) and self.budget.affords(loss, option.total):
-                z = loss / math.hypot(option.spread, top.spread)
+            unknown = option.unknown(top)
+            # What was never tried is judged by what it may well be, not by a guess of its mean.
+            if (loss > known) if option.samples >= _KNOWN else (loss - unknown > share):
+                continue
+            if _worth(option, unknown, loss, horizon) and self.budget.affords(loss, option.total):
+                z = loss / math.hypot(unknown, top.spread)
                 below = 0.5 * math.erfc(z * _SQRT_HALF)
                 out.append((index, below / (1.0 - below)))
         return out
 
 
-def _worth(option: Option, top: Option, loss: float, horizon: float) -> bool:
+def _worth(option: Option, unknown: float, loss: float, horizon: float) -> bool:
     """Whether trying gains more over the horizon than it costs.
 
     One answer seldom settles anything, so the price is that of as many answers as halve the
-    option's variance, and the gain what is then known.
+    variance of what is `unknown` (sd, seconds), and the gain what is then known.
     """
     noise = _NOISE * option.decode
-    answers = max(1.0, (noise / option.spread) ** 2)
-    moves = option.spread * _SQRT_HALF  # sd by which those answers move the estimate
+    answers = max(1.0, (noise / unknown) ** 2)
+    moves = unknown * _SQRT_HALF  # sd by which those answers move the estimate
     z = loss / moves
     if z > _HOPELESS:
         return False
     below = 0.5 * math.erfc(z * _SQRT_HALF)
     gain = moves * _INV_SQRT_2PI * math.exp(-0.5 * z * z) - loss * below
-    return horizon * gain > answers * (loss + _TRIFLE * top.total)
+    return horizon * gain > answers * (loss + _TRIFLE * option.total)
 
 
 class Traffic:

@@ -110,7 +110,8 @@ class LearnedPolicy:
         if request.home is not None:  # it just moved for a gain: do not gamble with it as well
             return Pick(best, 1.0, 0.0)
         options = [
-            Option(p.total, p.spread, p.estimate.decode_s, p.estimate.samples) for p in prices
+            Option(p.total, p.spread, p.estimate.decode_s, p.estimate.samples, p.group)
+            for p in prices
         ]
         share = self._traffic.count(request.model, request.classification.workload_class)
         return self.explorer.pick(options, best, draw, share * self._set.horizon)

@@ -126,7 +126,8 @@ def run(profile: Profile, requests: int, seed: int, policy: Policy) -> Run:
         loss, time = predicted_loss(decision)
         spent, served = spent + loss, served + time
     after = _after_change(stage, profile, rng)
-    return Run(tuple(ours), tuple(oracle), tuple(singles.values()), spent / served, after)
+    share = spent / served if served > 0 else 0.0  # a control predicts nothing
+    return Run(tuple(ours), tuple(oracle), tuple(singles.values()), share, after)
 
 
 def _after_change(stage: Stage, profile: Profile, rng: Random) -> tuple[float, ...]:

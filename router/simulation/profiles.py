@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 from statistics import fmean
@@ -41,6 +42,8 @@ class BadProfiles(ValueError):
     """The file is not one of profiles; says which line and why."""
 
 
+_DRAFT_LENGTH = re.compile(r"\bmtp [nkdb](\d+)\b")
+_MARGIN = re.compile(r"\b(margin|p[0.])")
 _COLUMNS = ("profile", "cell", "arm", "mode", "concurrency", "tok_s", "unit")
 
 
@@ -91,10 +94,16 @@ def _profile(name: str, rows: Iterable[_Row]) -> Profile:
     modes: dict[str, str] = {}
     for row in rows:
         cells[row.cell][row.arm].append(row)
-        modes.setdefault(row.arm, row.mode.replace("_", "-"))
+        modes.setdefault(row.arm, _mode(row.arm, row.mode.replace("_", "-")))
     made = tuple(_cell(cell, arms) for cell, arms in cells.items())
     common = [arm for arm in modes if all(arm in cell.speeds for cell in made)]
     return Profile(name, made, modes, tuple(common))
+
+
+def _mode(arm: str, mode: str) -> str:
+    """The mode with its draft length, where the arm's label states one and no margin cuts it."""
+    found = _DRAFT_LENGTH.search(arm)
+    return f"{mode}-n{found[1]}" if mode == "mtp" and found and not _MARGIN.search(arm) else mode
 
 
 def _cell(name: str, arms: Mapping[str, list[_Row]]) -> ProfileCell:

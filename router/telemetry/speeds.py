@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 MIN_TOKENS: Final = 16
 """Answers shorter than this say nothing about speed."""
 
+_CERTAIN: Final = Estimate(0.0, 0.0, 0.0, 0.0, 0.0)  # AR: one token a step, whatever the text
+
 _SCALE_SD: Final = 1.5  # machines differ by factors
 
 _MAX_TEXTS: Final = 4096  # distinct texts remembered by number before all is forgotten
@@ -55,10 +57,12 @@ class Arm(NamedTuple):
 
 
 class Speed(NamedTuple):
-    """Predicted ln(tokens per second); `contrast` is the variance that differs between arms."""
+    """Predicted ln(tokens per second). `contrast` is the variance that differs between arms,
+    `group` what all drafters share."""
 
     ln_v: float
     contrast: float
+    group: float
     variance: float
     weight: float
 
@@ -77,10 +81,14 @@ class Spread:
     occupancy: float = 0.10
     family_class: float = 0.08
     worker_context: float = 0.10
-    worker_class: float = 0.10
-    worker_kind: float = 0.05
+    worker_class: float = 0.14
+    worker_kind: float = 0.06
     leaf: float = 0.04
     plain: float = 0.10  # AR between classes: nearly constant
+
+
+Forecast = tuple[float, float, float, float, float]
+"""Seconds per token; variances of ln v: against other arms, shared by drafters, whole; samples."""
 
 
 class Forecasts:
@@ -92,15 +100,15 @@ class Forecasts:
         self._model = model
         self._arm = arm
         self.version = version
-        self._made: dict[tuple[int, int], tuple[float, float, float, float]] = {}
+        self._made: dict[tuple[int, int], Forecast] = {}
 
-    def get(self, text: Text, number: int, bucket: int) -> tuple[float, float, float, float]:
-        """Seconds per token, variance of ln v against other arms, its whole variance, samples."""
+    def get(self, text: Text, number: int, bucket: int) -> Forecast:
+        """The forecast for a text (and its number) in an occupancy bucket."""
         found = self._made.get((number, bucket))
         if found is None:
             speed = self._model.predict(self._arm, text, bucket)
             pace = math.exp(-speed.ln_v)
-            found = (pace, speed.contrast, speed.variance, speed.weight)
+            found = (pace, speed.contrast, speed.group, speed.variance, speed.weight)
             self._made[number, bucket] = found
         return found
 
@@ -189,15 +197,11 @@ class SpeedModel:
         rest = self.tables["r"].estimate(self.residual_cell(arm, text, occupancy))
         length = self._lengths(arm, text)
         if length is None:
-            return Speed(
-                rest.mean - step.mean,
-                step.contrast + rest.contrast,
-                step.variance + rest.variance,
-                rest.weight,
-            )
+            length = _CERTAIN
         return Speed(
             length.mean - step.mean + rest.mean,
             length.contrast + step.contrast + rest.contrast,
+            length.group,
             length.variance + step.variance + rest.variance,
             rest.weight,
         )
@@ -237,12 +241,13 @@ class SpeedModel:
         )
         if not arm.drafts:
             return common
+        group = Role.GROUP
         return (
             *common,
-            Level(("drafted", model, name), s.text_drafted, shared),
-            Level(("kind", model, name, text.kind), s.text_part, shared),
-            Level(("language", model, text.language), s.text_part, shared),
-            Level(("thinking", model, text.thinking), s.text_part, shared),
+            Level(("drafted", model, name), s.text_drafted, group),
+            Level(("kind", model, name, text.kind), s.text_part, group),
+            Level(("language", model, text.language), s.text_part, group),
+            Level(("thinking", model, text.thinking), s.text_part, group),
         )
 
     def _machine(self, arm: Arm, text: Text, occupancy: int) -> tuple[Level, ...]:

@@ -38,8 +38,12 @@ class Role(Enum):
     """How a level's uncertainty enters an estimate's variance."""
 
     SHARED = "shared"  # the same for every arm of one request: cancels in a comparison
+    GROUP = "group"  # the same for some arms: cancels among them only
     NESTED = "nested"  # refines the level above it
     CROSSED = "crossed"  # independent of the levels above it
+
+
+_COMMON: Final = (Role.SHARED, Role.GROUP)
 
 
 class Level(NamedTuple):
@@ -51,10 +55,12 @@ class Level(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """A predicted logarithm. `contrast` is the variance without what all arms share."""
+    """A predicted logarithm. `contrast` is the variance without what other arms share, `group` the
+    variance of what only its group shares."""
 
     mean: float
     contrast: float
+    group: float
     variance: float  # of the expectation, shared levels included; without the noise
     weight: float  # effective observations of this very cell
 
@@ -122,6 +128,7 @@ class Cell:
         "cusum_down",
         "cusum_up",
         "fitted",
+        "grouped",
         "key",
         "moments",
         "name",
@@ -144,6 +151,7 @@ class Cell:
         ]
         self.nested = tuple((node, i) for node, i, role in rows if role is Role.NESTED)
         self.crossed = tuple((node, i) for node, i, role in rows if role is Role.CROSSED)
+        self.grouped = tuple(node for node, _, role in rows if role is Role.GROUP)
         self.shared = tuple(node for node, _, role in rows if role is Role.SHARED)
         self.below = _below(levels)
         self.moments = Moments()
@@ -157,7 +165,7 @@ def _below(levels: tuple[Level, ...]) -> tuple[float, ...]:
     """Per level the variance of what deviates below it (a cell blurs its ancestors by so much)."""
     out = [0.0]
     for level in reversed(levels[1:]):
-        out.append(out[-1] + (0.0 if level.role is Role.SHARED else level.sd**2))
+        out.append(out[-1] + (0.0 if level.role in _COMMON else level.sd**2))
     return tuple(reversed(out))
 
 
@@ -235,13 +243,20 @@ class EffectTable:
         for node, i in cell.crossed:
             mean += node.effect
             own += node.var / (1.0 + node.var * (node.precision - shares[i]))
-        whole = own
+        group = 0.0
+        for node in cell.grouped:
+            mean += node.effect
+            group += node.var / (1.0 + node.var * node.precision)
+        whole = own + group
         for node in cell.shared:
             mean += node.effect
             whole += node.var / (1.0 + node.var * node.precision)
         weight = cell.moments.w
         told = weight / self._noise_var  # by the cell's own data, of the sum of all its effects
-        return Estimate(mean, own / (1.0 + own * told), whole / (1.0 + whole * told), weight)
+        own_told = own / (1.0 + own * told)
+        return Estimate(
+            mean, own_told, group / (1.0 + group * told), whole / (1.0 + whole * told), weight
+        )
 
     def put(self, cell: Cell, moments: Moments) -> None:
         """Replace a cell's moments (after a merge); call `sweep` when all are in."""

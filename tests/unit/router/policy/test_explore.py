@@ -36,7 +36,7 @@ def test_an_equal_arm_is_tried_half_the_time():
 @pytest.mark.parametrize(
     "hopeless",
     [
-        Option(1.6, 0.9, 1.6),  # loses more than half the request
+        Option(1.6, 0.9, 1.6, 5.0),  # loses more than half the request
         Option(1.2, 0.001, 1.2, 500.0),  # surely slower
         Option(1.001, 0.0001, 1.0, 5000.0),  # nothing to gain
         Option(1.1, 0.0, 1.1, 50.0),  # nothing to learn

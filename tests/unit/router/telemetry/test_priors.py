@@ -37,6 +37,16 @@ def test_the_table_of_the_design():
     assert 1.2 < relative_speed("mtp-n3", "c4") < 1.5
 
 
+def test_code_wants_longer_drafts_than_prose():
+    code = [relative_speed(f"mtp-n{n}", "code") for n in range(1, 8)]
+    prose = [relative_speed(f"mtp-n{n}", "essay") for n in range(1, 8)]
+    assert code.index(max(code)) + 1 == 5
+    assert prose.index(max(prose)) + 1 == 2
+    assert relative_speed("mtp-n3", "code") == relative_speed("mtp", "code") == 1.5
+    assert relative_speed("mtp-n16", "code") == relative_speed("mtp-n7", "code")
+    assert prose[3] < relative_speed("mtp-n4", "anything") < code[3]
+
+
 def test_margin_drafters_lose_on_long_documents_and_under_load():
     assert relative_speed("dflash2-margin", "prose", context=1) == 0.8
     assert relative_speed("dflash2-margin", "structured", context=1) == 1.7
