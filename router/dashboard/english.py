@@ -18,6 +18,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "view_decisions": "Decisions",
     "view_classifier": "Classifier",
     "view_advice": "Advice",
+    "settings": "Settings",
     "theme": "Colours",
     "theme_auto": "As the system",
     "theme_light": "Light",

@@ -119,7 +119,8 @@ def _settings(context: Context) -> Markup:
     form = el("form", fields, method="post", action="/preferences", id="preferences")
     leave = el("button", words("sign_out"), type="submit", cls="quiet")
     out = el("form", el("span", role, cls="role"), leave, method="post", action="/sign-out")
-    return el("div", form, out, cls="settings")
+    summary = el("summary", words("settings"))
+    return el("details", summary, el("div", form, out), cls="settings", open=True)
 
 
 def choice(label: str, name: str, options: Iterable[tuple[str, str]], chosen: str) -> Markup:

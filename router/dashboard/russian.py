@@ -18,6 +18,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "view_decisions": "Решения",
     "view_classifier": "Классификатор",
     "view_advice": "Советы",
+    "settings": "Настройки",
     "theme": "Оформление",
     "theme_auto": "Как в системе",
     "theme_light": "Светлое",

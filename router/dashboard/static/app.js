@@ -94,6 +94,8 @@ function choices(event) {
 }
 
 document.addEventListener("change", choices);
+const settings = document.querySelector("details.settings");
+if (settings && matchMedia("(max-width: 640px)").matches) settings.removeAttribute("open");
 const form = document.getElementById("preferences");
 if (form) preferences(form);
 if (main && lost && main.dataset.view && !main.querySelector("form.confirm")) forever();

@@ -90,4 +90,4 @@ def _shown(context: Context, metric: str) -> Callable[[float], str]:
         return words.percent
     if metric == "ttft":
         return lambda value: words.number(value, 2)
-    return lambda value: words.number(value, 0 if value >= 10 or value == int(value) else 1)
+    return lambda value: words.number(value, 0 if value >= 100 or value == int(value) else 1)

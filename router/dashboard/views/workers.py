@@ -23,7 +23,7 @@ SIGNS: Final[Mapping[WorkerState, str]] = {
     WorkerState.LOADING: "…",
     WorkerState.DRAINING: "⇣",
     WorkerState.BACKOFF: "⚠",
-    WorkerState.QUARANTINED: "⛔",
+    WorkerState.QUARANTINED: "⚠",
     WorkerState.FAILED: "✖",
     WorkerState.STOPPED: "◼",
 }
