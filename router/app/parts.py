@@ -1,0 +1,171 @@
+"""Every object of the gateway, built and connected in one place; nothing is opened here."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from classifier import load
+from router import __version__
+from router.access import Admission, Authenticator, KeyRing, RateLimiter
+from router.api.edge import Edge
+from router.api.services import Services
+from router.app.learning import build_learned, gauges_of
+from router.core.tracing import Tracer, passed_on
+from router.dispatch import Dispatcher
+from router.fleet import Fleet, PrefixIndex
+from router.fleet.leases import Leases
+from router.fleet.lingering import Lingering
+from router.fleet.watch import Watch
+from router.in_redis import connect
+from router.relay import Books, Exchanges
+from router.upstream.http11 import HTTP11Upstream
+from workers.clock import SystemClock
+from workers.keys import worker_api_key
+from workers.registry import open_registry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from router.app.learning import Learned
+    from router.fleet import Reservation
+    from router.logs import LineWriter
+    from router.settings import Settings
+    from router.telemetry.recorder import Recorder
+    from workers.clock import Clock
+    from workers.record import WorkerRecord
+    from workers.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The gateway's long-lived objects, for whoever opens and closes them."""
+
+    settings: Settings
+    services: Services
+    dispatcher: Dispatcher
+    exchanges: Exchanges
+    recorder: Recorder
+    background: tuple[Callable[[], Coroutine[Any, Any, None]], ...]
+    on_close: tuple[Callable[[], Coroutine[Any, Any, None]], ...]
+
+
+def build(
+    settings: Settings,
+    *,
+    registry: Registry | None = None,
+    clock: Clock | None = None,
+    log_writer: LineWriter | None = None,
+) -> Parts:
+    """Every object, connected; nothing is opened yet. `registry` overrides `redis_url`'s."""
+    clock = clock or SystemClock()
+    url = settings.redis_url or "memory:"
+    registry = registry or open_registry(url, settings.cluster_secret, clock)
+    fleet = Fleet(clock, dict(settings.models))
+    watch = Watch(registry, fleet, clock)
+    admission: Admission[Reservation] = Admission(
+        clock, lambda reservation: reservation.release(), max_queue=settings.max_queue
+    )
+    fleet.subscribe(admission.pump)
+    learned = build_learned(
+        settings, clock, log_writer, fleet, lambda: gauges_of(fleet, admission, watch, clock)
+    )
+    upstream = HTTP11Upstream()
+    exchanges = Exchanges(
+        upstream, _keys(settings), settings.budgets, clock, tenant_safe=settings.tenant_safe
+    )
+    lingering = Lingering(exchanges.busy_slots)
+    leases = _leases(settings, fleet, admission)
+    prefixes, rates = PrefixIndex(), RateLimiter(clock, settings.keys)
+    dispatcher = Dispatcher(
+        clock=clock,
+        admission=admission,
+        fleet=fleet,
+        prefixes=prefixes,
+        policy=learned.policy,
+        predictor=load(),
+        prompt_tokens=learned.knowledge.prompt_tokens,
+        recall=learned.remembrance.recall,
+        exchanges=exchanges,
+        books=Books(fleet, prefixes, rates, lingering, learned.recorder.record),
+    )
+    services = _services(settings, dispatcher, learned, registry, watch)
+    return Parts(
+        settings=settings,
+        services=services,
+        dispatcher=dispatcher,
+        exchanges=exchanges,
+        recorder=learned.recorder,
+        background=(
+            *(watch.run, learned.recorder.run, lingering.run),
+            *learned.background,
+            *(lease.run for lease in leases),
+        ),
+        on_close=(
+            upstream.aclose,
+            *(lease.aclose for lease in leases),
+            registry.aclose,
+            *learned.on_close,
+        ),
+    )
+
+
+def _services(
+    settings: Settings, dispatcher: Dispatcher, learned: Learned, registry: Registry, watch: Watch
+) -> Services:
+    return Services(
+        edge=_edge(settings, dispatcher, learned.recorder),
+        fleet=dispatcher.fleet,
+        admission=dispatcher.admission,
+        registry=registry,
+        connectivity=watch,
+        uses_redis=settings.redis_url is not None,
+        clock=dispatcher.clock,
+        metrics_text=learned.metrics.text,
+        figures=learned.figures,
+        watch_decisions=learned.feed.watch,
+        policy=learned.policy,
+        dashboard_url=settings.dashboard_url,
+        version=__version__,
+    )
+
+
+def _leases(
+    settings: Settings, fleet: Fleet, admission: Admission[Reservation]
+) -> tuple[Leases, ...]:
+    """Slots are shared where gateways can meet: one Leases, or none without Redis."""
+    if settings.redis_url is None:
+        return ()
+    name = secrets.token_hex(8)
+    return (Leases(connect(settings.redis_url), fleet, name, admission.depth),)
+
+
+def _edge(settings: Settings, dispatcher: Dispatcher, recorder: Recorder) -> Edge:
+    return Edge(
+        authenticator=Authenticator(
+            KeyRing(settings.keys),
+            admin_token=settings.admin_token,
+            allowed_hosts=settings.allowed_hosts,
+        ),
+        rates=dispatcher.books.rates,
+        fleet=dispatcher.fleet,
+        dispatcher=dispatcher,
+        clock=dispatcher.clock,
+        max_body_bytes=settings.max_body_bytes,
+        max_grammar_bytes=settings.max_grammar_bytes,
+        record=recorder.record,
+        trace=Tracer(secrets.randbits) if settings.otlp_endpoint else passed_on,
+    )
+
+
+def _keys(settings: Settings) -> Callable[[WorkerRecord], str | None]:
+    """The private key of each worker; servers that somebody else runs may have their own."""
+    external = dict(settings.external_keys)
+
+    def key_of(record: WorkerRecord) -> str | None:
+        if record.name in external:
+            return external[record.name]
+        return worker_api_key(settings.cluster_secret, record.name)
+
+    return key_of
