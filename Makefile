@@ -55,7 +55,7 @@ perf: install-dev  ## measurements, reported and never asserted
 
 lock:  ## repin; hashes and no index address
 	$(BIN)/pip-compile -q --generate-hashes --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --strip-extras --allow-unsafe --no-header --extra gateway --extra local -o requirements.lock pyproject.toml
-	$(BIN)/pip-compile -q --generate-hashes --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --strip-extras --allow-unsafe --no-header --extra gateway --extra local --extra dev -c requirements.lock -o requirements-dev.lock pyproject.toml
+	$(BIN)/pip-compile -q --generate-hashes --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --strip-extras --allow-unsafe --no-header --extra gateway --extra local --extra otel --extra dev -c requirements.lock -o requirements-dev.lock pyproject.toml
 
 clean:
 	rm -rf $(VENV) .specroute .pytest_cache .mypy_cache .ruff_cache
