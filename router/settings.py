@@ -92,6 +92,7 @@ def from_config(
         ),
         policy=config.routing.policy,
         policy_settings=_policy_settings(config),
+        external_keys=tuple((w.name, w.api_key) for w in config.workers if w.api_key),
         decision_log=telemetry.decision_log,
         otlp_endpoint=telemetry.otlp_endpoint,
         dashboard_url=_dashboard_url(config),
