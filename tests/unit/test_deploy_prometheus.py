@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from router.telemetry.metrics import Gauges, Metrics, SpeedupGauge, WorkerGauge
 
-DEPLOY = Path(__file__).parents[3] / "deploy"
+DEPLOY = Path(__file__).parents[2] / "deploy"
 RULES = DEPLOY / "prometheus" / "rules.yaml"
 BOARD = DEPLOY / "grafana" / "dashboard.json"
 
