@@ -13,11 +13,13 @@ import json
 import zlib
 from base64 import b64decode, b64encode
 from dataclasses import dataclass
-from itertools import islice, repeat
+from functools import lru_cache
+from itertools import repeat
 from math import exp
 from pathlib import Path
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from zlib import crc32
 
 from classifier.classes import CLASSES, KINDS, Classification, Contribution, WorkloadClass
 from classifier.lengths import expected_tokens
@@ -36,6 +38,7 @@ LANES: Final[tuple[str, ...]] = (
 )
 """Names of the lanes, in the order of the file."""
 
+_Name = TypeVar("_Name", str, int)
 _CLASS_NAMES: Final = tuple(c.value for c in CLASSES)
 _ZERO: Final = 128
 _TOP: Final = 127
@@ -59,7 +62,8 @@ class BadArtifact(ValueError):
 @dataclass(frozen=True, slots=True)
 class Artifact:
     """A trained model: per name one byte per lane (`rows`: names x lanes), per lane scale and
-    bias; class lanes have the temperature folded in. `card` says how it was made and measured."""
+    bias; class lanes have the temperature folded in. `card` says how it was made and measured.
+    `hashed` and `hashed_rows` are the same for names that own-traffic learning knows by hash."""
 
     version: str
     names: tuple[str, ...]
@@ -67,6 +71,14 @@ class Artifact:
     scales: tuple[float, ...]
     biases: tuple[float, ...]
     card: Mapping[str, Any]
+    hashed: tuple[int, ...] = ()
+    hashed_rows: bytes = b""
+
+
+@lru_cache(maxsize=32_768)
+def hash_name(name: str) -> int:
+    """32 bits that stand for a feature name where the name itself must not be kept."""
+    return crc32(name.encode("utf-8", "replace"))
 
 
 def quantise(
@@ -101,6 +113,8 @@ def save(artifact: Artifact, path: Path) -> None:
         "scales": [round(scale, 8) for scale in artifact.scales],
         "biases": [round(bias, 6) for bias in artifact.biases],
         "card": dict(artifact.card),
+        "hashed": list(artifact.hashed),
+        "hashed_rows": b64encode(zlib.compress(artifact.hashed_rows, 9)).decode("ascii"),
     }
     path.write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
@@ -115,22 +129,34 @@ def read(path: Path) -> Artifact:
         rows = zlib.decompress(b64decode(data["rows"]))
         scales, biases = tuple(data["scales"]), tuple(data["biases"])
         version, card = str(data["version"]), data["card"]
+        hashed = tuple(data.get("hashed", ()))
+        packed = data.get("hashed_rows")
+        hashed_rows = zlib.decompress(b64decode(packed)) if packed else b""
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError, zlib.error) as error:
         raise BadArtifact(f"{path.name}: not a classifier artifact ({error!r})") from error
-    if len(rows) != len(names) * len(LANES) or not len(scales) == len(biases) == len(LANES):
+    artifact = Artifact(version, names, rows, scales, biases, card, hashed, hashed_rows)
+    if not _fits(artifact):
         raise BadArtifact(f"{path.name}: sizes do not fit together")
-    return Artifact(version, names, rows, scales, biases, card)
+    return artifact
 
 
-def _packed(artifact: Artifact) -> dict[str, int]:
-    """Name to its lanes as one integer, the counting lane first."""
+def _fits(artifact: Artifact) -> bool:
+    return (
+        len(artifact.rows) == len(artifact.names) * len(LANES)
+        and len(artifact.hashed_rows) == len(artifact.hashed) * len(LANES)
+        and len(artifact.scales) == len(artifact.biases) == len(LANES)
+    )
+
+
+def _packed(names: Iterable[_Name], rows: bytes) -> dict[_Name, int]:
+    """Name (or its hash) to its lanes as one integer, the counting lane first."""
     lanes = len(LANES)
-    wide = bytearray(2 * len(artifact.rows))
-    wide[::2] = artifact.rows
+    wide = bytearray(2 * len(rows))
+    wide[::2] = rows
     one = (1).to_bytes(2, "little")
     return {
         name: int.from_bytes(one + wide[2 * at * lanes : 2 * (at + 1) * lanes], "little")
-        for at, name in enumerate(artifact.names)
+        for at, name in enumerate(names)
     }
 
 
@@ -140,7 +166,8 @@ class LinearPredictor:
     def __init__(self, artifact: Artifact) -> None:
         self.artifact = artifact
         self.version = artifact.version
-        self._table = _packed(artifact)
+        self._table = _packed(artifact.names, artifact.rows)
+        self._hashed = _packed(artifact.hashed, artifact.hashed_rows)
         self._scales = artifact.scales
         self._biases = artifact.biases
         self._kinds = _kind_slices()
@@ -149,8 +176,10 @@ class LinearPredictor:
         """What the request will probably produce."""
         names: Iterable[str] = features.names
         if len(features.names) > _MAX_NAMES:
-            names = islice(sorted(names), _MAX_NAMES)
+            names = sorted(names)[:_MAX_NAMES]
         total = sum(map(self._table.get, names, repeat(0)))
+        if self._hashed:
+            total += self._unnamed(names)
         count, *lanes = _UNPACK(total.to_bytes(_WIDTH, "little"))
         zero = _ZERO * count
         decided = settled(features)
@@ -173,6 +202,11 @@ class LinearPredictor:
             features.language,
             "model" if decided is None else "rules",
         )
+
+    def _unnamed(self, names: Iterable[str]) -> int:
+        """The sum over names that are known by their hash only."""
+        hashes = [hash_name(name) for name in names if name not in self._table]
+        return sum(map(self._hashed.get, hashes, repeat(0)))
 
     def _classes(self, lanes: Sequence[int], zero: int) -> tuple[dict[str, float], WorkloadClass]:
         biases, scales = self._biases, self._scales

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _EN: Final = frozenset(word[:STEM_LETTERS] for word in STOP_WORDS["en"])
 _OTHER: Final = frozenset(word[:STEM_LETTERS] for word in STOP_WORDS["other"]) - _EN
-_NOT_RUSSIAN: Final = frozenset("іїєґўјљњђћ")
+_NOT_RUSSIAN: Final = "іїєґўјљњђћ"
 _NAMED: Final = {
     "engli": "en", "англи": "en", "inglé": "en", "angla": "en", "ingle": "en",
     "russi": "ru", "русск": "ru", "ruso": "ru", "russe": "ru", "rus": "ru",
@@ -41,7 +41,7 @@ def language_of(scripts: str, window: str, names: frozenset[str]) -> str:
         if spaceless and spaceless * 3 >= latin + cyrillic:
             return "zh" if _is_chinese(window) else "other"
         if cyrillic and cyrillic * 3 >= latin:
-            return "other" if _NOT_RUSSIAN.intersection(window) else "ru"
+            return "other" if any([c in window for c in _NOT_RUSSIAN]) else "ru"  # noqa: C419
         if scripts.count("o") * 2 > len(scripts):
             return "other"
     return "other" if len(names & _OTHER) > len(names & _EN) else "en"
