@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter, defaultdict
 
@@ -142,7 +143,7 @@ def _redis_totals(stack) -> dict[str, dict[tuple[str, str], int]]:
     client = redis.Redis(unix_socket_path=str(_socket(stack)), decode_responses=True)
     found: dict[str, dict[tuple[str, str], int]] = {field: {} for field in COUNTED}
     for key in client.scan_iter("specroute:totals:*"):
-        *_, cls, mode = key.split(":")
+        _, cls, mode = json.loads(key.removeprefix("specroute:totals:"))
         row = client.hgetall(key)
         for field in COUNTED:
             if int(float(row.get(field, 0))):
