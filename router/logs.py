@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from router.core import Outcome
 
 CAPACITY: Final = 10_000  # lines
+LEVELS: Final = ("debug", "info", "warning", "error")
 GATHER_S: Final = 0.05  # how long lines gather before they are written together
 
 
@@ -106,6 +107,19 @@ def configure_logs(log_format: str, level: str, stream: TextIO | None = None) ->
     )
     logging.basicConfig(level=max(number, logging.WARNING), handlers=[_Handler(writer)], force=True)
     return writer
+
+
+def change_level(level: str) -> None:
+    """Log from `level` (one of LEVELS) on, at once and until the next start."""
+    number = logging.getLevelNamesMapping()[level.upper()]
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(number))
+    logging.getLogger().setLevel(max(number, logging.WARNING))
+
+
+def current_level() -> str:
+    """The level in force."""
+    number: int = structlog.get_logger().get_effective_level()
+    return logging.getLevelName(number).lower()
 
 
 def _json(_logger: Any, _name: str, event: Any) -> str:

@@ -13,6 +13,7 @@ from starlette.responses import StreamingResponse
 from router.api.deps import JSONAnswer, operator_of, services_of
 from router.api.raw import redis_state
 from router.core import BadRequest, NotFound, NoWorker
+from router.logs import LEVELS, change_level, current_level
 from workers.registry.base import Command, RegistryUnavailable, Verb
 
 if TYPE_CHECKING:
@@ -92,14 +93,34 @@ async def get_policy(request: Request) -> JSONAnswer:
 async def put_policy(request: Request) -> JSONAnswer:
     """Change policy or settings, until the next start."""
     control = services_of(request).policy
+    control.change(await _object(request))
+    return JSONAnswer(control.describe())
+
+
+@routes.get("/logs")
+async def get_log_level() -> JSONAnswer:
+    """The level of the gateway's own log lines."""
+    return JSONAnswer({"level": current_level(), "levels": LEVELS})
+
+
+@routes.put("/logs")
+async def put_log_level(request: Request) -> JSONAnswer:
+    """Change it, until the next start."""
+    wanted = await _object(request)
+    if wanted.get("level") not in LEVELS:
+        raise BadRequest(f"level must be one of {', '.join(LEVELS)}", param="level")
+    change_level(wanted["level"])
+    return JSONAnswer({"level": current_level(), "levels": LEVELS})
+
+
+async def _object(request: Request) -> dict[str, Any]:
     try:
         wanted = orjson.loads(await request.body())
     except orjson.JSONDecodeError as error:
         raise BadRequest(f"the body is not JSON: {error}", code="invalid_json") from error
     if not isinstance(wanted, dict):
         raise BadRequest("the body must be a JSON object", code="invalid_json")
-    control.change(wanted)
-    return JSONAnswer(control.describe())
+    return wanted
 
 
 def _workers(services: Services) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ import pytest
 import structlog
 
 from router.core import Outcome, Status
-from router.logs import LineWriter, RequestLog, configure_logs
+from router.logs import LineWriter, RequestLog, change_level, configure_logs, current_level
 from tests.fakes.gateway import classified, decision
 from workers.timings import Timings
 
@@ -124,3 +124,19 @@ def test_structlog_and_the_standard_library_meet_in_one_stream(log_format):
     assert "unheard" not in text
     if log_format == "json":
         assert orjson.loads(text.splitlines()[0])["event"] == "happened"
+
+
+def test_the_level_changes_while_it_runs():
+    stream = io.StringIO()
+    writer = configure_logs("json", "info", stream)
+    log = structlog.get_logger("x")
+    log.debug("before")
+    change_level("debug")
+    log.debug("during")
+    assert current_level() == "debug"
+    change_level("error")
+    log.warning("after")
+    writer.close()
+    assert "during" in stream.getvalue()
+    assert "before" not in stream.getvalue()
+    assert "after" not in stream.getvalue()

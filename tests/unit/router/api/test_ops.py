@@ -7,6 +7,7 @@ import asyncio
 import orjson
 import pytest
 
+from router.logs import change_level, current_level
 from tests.support.gateway import ADMIN, answers_well, gateway, worker_at
 from tests.support.raw_server import raw_server
 from tests.support.waiting import until
@@ -24,6 +25,8 @@ WORKER = worker_at("http://127.0.0.1:1", "a")
         ("GET", "/ops/decisions"),
         ("GET", "/ops/policy"),
         ("PUT", "/ops/policy"),
+        ("GET", "/ops/logs"),
+        ("PUT", "/ops/logs"),
         ("POST", "/ops/workers/a/drain"),
     ],
 )
@@ -108,3 +111,14 @@ async def test_the_policy_can_be_changed():
         await until(lambda: gate.outcomes)
     assert answer.status_code == 200
     assert gate.outcomes[0].decision.policy == "round_robin"
+
+
+async def test_the_log_level_can_be_changed_while_it_runs():
+    before = current_level()
+    async with gateway(WORKER) as gate:
+        answer = await gate.client.put("/ops/logs", headers=ADMIN, json={"level": "debug"})
+        shown = await gate.client.get("/ops/logs", headers=ADMIN)
+        wrong = await gate.client.put("/ops/logs", headers=ADMIN, json={"level": "loud"})
+    change_level(before)
+    assert answer.json()["level"] == shown.json()["level"] == "debug"
+    assert wrong.status_code == 400
