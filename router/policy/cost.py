@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from router.core import CostEstimate
 from router.telemetry.knowledge import length_key, text_of
-from router.telemetry.speeds import Arm
+from router.telemetry.speeds import Text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from router.policy.base import PolicyInput
     from router.telemetry.knowledge import Knowledge
     from router.telemetry.lengths import Length
-    from router.telemetry.speeds import Forecasts, Text
+    from router.telemetry.speeds import Forecasts
 
 _Z90 = 1.6449  # half of a 90 % interval in standard deviations
 _NOISE = 0.2  # spread of ln v between like requests
@@ -91,7 +91,7 @@ class CostModel:
         total = sum(shares[n] for n in likely) or 1.0
         parts = []
         for n in likely:
-            text = top if n == name else top._replace(workload_class=n, kind="")
+            text = top if n == name else Text(n, "", *top[2:])
             share = shares[n] / total
             parts.append(Part(text, number(text), share, share * tokens))
         return tuple(parts)
@@ -106,8 +106,8 @@ class CostModel:
         ranked = []
         for index, worker in enumerate(workers):
             record, load = worker.record, worker.in_flight
-            arm = Arm(model, record.spec_hash, record.effective_mode)
-            pace = speeds.forecasts(arm, version).get(text, number, load.bit_length())[0]
+            arm = (model, record.spec_hash, record.effective_mode)
+            pace = speeds.forecasts(arm, version).rough(text, number, load.bit_length())[0]
             rounds = 1 + max(0, load + 1 - worker.slots)
             ranked.append((tokens * pace * rounds, index))
         ranked.sort()
@@ -120,9 +120,9 @@ class CostModel:
 
     def _price(self, prepared: Prepared, worker: WorkerSnapshot, version: int) -> Price:
         request, record = prepared.request, worker.record
-        arm = Arm(request.model, record.spec_hash, record.effective_mode)
+        arm = (request.model, record.spec_hash, record.effective_mode)
         forecasts = self._known.speeds.forecasts(arm, version)
-        load = worker.occupancy
+        load = max(worker.in_flight, worker.total_in_flight)
         bucket = min(load, record.slots - 1).bit_length() if record.slots > 0 else 0
         decode = contrast = group = variance = weight = 0.0
         for part in prepared.parts:

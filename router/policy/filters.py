@@ -46,8 +46,10 @@ def eligible(request: PolicyInput) -> Fit:
     short: list[WorkerSnapshot] = []
     excluded: list[Candidate] = []
     need = request.prompt_tokens + (request.max_tokens or 0)
+    plain = _asks_nothing_special(request)
     for worker in request.view.workers:
-        why = _unable(request, worker)
+        up = plain and worker.available and worker.record.state in _SERVING
+        why = None if up else _unable(request, worker)
         if why is not None:
             excluded.append(_excluded(worker, why))
         elif need > worker.record.context:
@@ -64,6 +66,13 @@ def eligible(request: PolicyInput) -> Fit:
         excluded += [_excluded(w, "no slots leased to this gateway") for w in fits if w.slots <= 0]
         fits = leased
     return Fit(tuple(fits), tuple(excluded))
+
+
+def _asks_nothing_special(request: PolicyInput) -> bool:
+    """Whether any worker that is up will do: nearly every request, and a big fleet is long."""
+    wishes, wants = request.wishes, request.features
+    free = wishes.worker is None and wished_mode(request) is None and not request.excluded
+    return free and not (wants.has_images or wants.has_tools or wants.has_grammar)
 
 
 def _check_wishes(request: PolicyInput) -> None:

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from classifier.classes import Classification
-from classifier.features import RequestFeatures
+from classifier.features import extract
 from router.core import FleetView, Outcome, Status, WorkerSnapshot
 from router.policy.base import PolicyInput
 from workers.record import WorkerRecord
@@ -33,6 +33,7 @@ class Stage:
         self._views = [_view(profile, cell) for cell in profile.cells]
         self._classes = [_classification(cell.name) for cell in profile.cells]
         self._loads = [cell.concurrency for cell in profile.cells]
+        self._features = extract({"messages": []})  # nothing special is asked for
         self._seconds = 0.0
         self._count = 0
 
@@ -55,7 +56,7 @@ class Stage:
             model=self._model,
             view=self._views[cell],
             classification=self._classes[cell],
-            features=_FEATURES,
+            features=self._features,
             prompt_tokens=0.0,
             now=self._seconds,
             wall=_START + self._seconds,
@@ -81,23 +82,6 @@ class Stage:
             timings=Timings(predicted_n=tokens, predicted_ms=1000.0 * seconds),
             completion_tokens=tokens,
         )
-
-
-_FEATURES = RequestFeatures(
-    prompt_chars=0,
-    user_chars=0,
-    n_messages=1,
-    has_images=False,
-    has_tools=False,
-    has_grammar=False,
-    max_tokens=None,
-    language="en",
-    thinking=False,
-    thinking_said=False,
-    forced="",
-    schema_hash="",
-    names=frozenset(),
-)
 
 
 def _view(profile: Profile, cell: ProfileCell) -> FleetView:

@@ -87,30 +87,56 @@ class Spread:
     plain: float = 0.10  # AR between classes: nearly constant
 
 
+Cells = tuple["Cell", ...]
+
 Forecast = tuple[float, float, float, float, float]
 """Seconds per token; variances of ln v: against other arms, shared by drafters, whole; samples."""
 
 
 class Forecasts:
-    """Predictions for one arm by (text number, occupancy bucket), as the cost model wants them."""
+    """Predictions for one arm by (text number, occupancy bucket), as the cost model wants them.
 
-    __slots__ = ("_arm", "_made", "_model", "version")
+    The cells behind them are remembered, so that after something was learned a forecast is made
+    anew from them without looking anything up.
+    """
 
-    def __init__(self, model: SpeedModel, arm: Arm, version: int) -> None:
+    __slots__ = ("_arm", "_cells", "_made", "_model", "_rough", "version")
+
+    def __init__(self, model: SpeedModel, arm: Arm) -> None:
         self._model = model
         self._arm = arm
-        self.version = version
+        self.version = -1
         self._made: dict[tuple[int, int], Forecast] = {}
+        self._rough: dict[tuple[int, int], Forecast] = {}
+        self._cells: dict[tuple[int, int], Cells] = {}
+
+    def renew(self, version: int) -> None:
+        """Forget what was forecast before `version` of the model."""
+        self.version = version
+        self._rough.update(self._made)
+        self._made = {}
+        if len(self._cells) > _MAX_TEXTS:
+            self._cells.clear()
+            self._rough.clear()
 
     def get(self, text: Text, number: int, bucket: int) -> Forecast:
         """The forecast for a text (and its number) in an occupancy bucket."""
-        found = self._made.get((number, bucket))
+        key = (number, bucket)
+        found = self._made.get(key)
         if found is None:
-            speed = self._model.predict(self._arm, text, bucket)
+            cells = self._cells.get(key)
+            if cells is None:
+                cells = self._cells[key] = self._model.cells(self._arm, text, bucket)
+            speed = self._model.speed_of(cells)
             pace = math.exp(-speed.ln_v)
             found = (pace, speed.contrast, speed.group, speed.variance, speed.weight)
-            self._made[number, bucket] = found
+            self._made[key] = found
         return found
+
+    def rough(self, text: Text, number: int, bucket: int) -> Forecast:
+        """The forecast as it was when last asked for: good enough to leave a worker out."""
+        found = self._rough.get((number, bucket))
+        return found if found is not None else self.get(text, number, bucket)
 
 
 class SpeedModel:
@@ -124,7 +150,7 @@ class SpeedModel:
         }
         self._factored: set[str] = set()  # models whose drafters report their drafts
         self._numbers: dict[Text, int] = {}
-        self._forecasts: dict[Arm, Forecasts] = {}
+        self._forecasts: dict[tuple[str, str, str], Forecasts] = {}
 
     @property
     def version(self) -> int:
@@ -142,18 +168,44 @@ class SpeedModel:
             found = self._numbers[text] = len(self._numbers)
         return found
 
-    def forecasts(self, arm: Arm, version: int) -> Forecasts:
-        """What is predicted of one arm, remembered until `version` (of this model) changes."""
+    def forecasts(self, arm: tuple[str, str, str], version: int) -> Forecasts:
+        """What is predicted of one arm, remembered until `version` (of this model) changes.
+
+        `arm` may be a plain tuple of an Arm's fields: it is made on every decision.
+        """
         found = self._forecasts.get(arm)
-        if found is None or found.version != version:
-            found = self._forecasts[arm] = Forecasts(self, arm, version)
+        if found is None:
+            found = self._forecasts[arm] = Forecasts(self, Arm(*arm))
+        if found.version != version:
+            found.renew(version)
         return found
 
     def predict(self, arm: Arm, text: Text, occupancy: int) -> Speed:
         """The speed to expect; `occupancy` is a bucket."""
-        if arm.model in self._factored:
-            return self._by_factors(arm, text, occupancy)
-        return Speed(*self.tables["v"].estimate(self.direct_cell(arm, text, occupancy)))
+        return self.speed_of(self.cells(arm, text, occupancy))
+
+    def cells(self, arm: Arm, text: Text, occupancy: int) -> Cells:
+        """The leaves a prediction is made of: the direct one, or step, residual and length."""
+        if arm.model not in self._factored:
+            return (self.direct_cell(arm, text, occupancy),)
+        step = self.step_cell(arm, text, occupancy)
+        rest = self.residual_cell(arm, text, occupancy)
+        return (step, rest, self.length_cell(arm, text)) if arm.drafts else (step, rest)
+
+    def speed_of(self, cells: Cells) -> Speed:
+        """The speed that those leaves predict."""
+        if len(cells) == 1:
+            return Speed(*self.tables["v"].estimate(cells[0]))
+        step = self.tables["c"].estimate(cells[0])
+        rest = self.tables["r"].estimate(cells[1])
+        length = self.tables["l"].estimate(cells[2]) if len(cells) > 2 else _CERTAIN
+        return Speed(
+            length.mean - step.mean + rest.mean,
+            length.contrast + step.contrast + rest.contrast,
+            length.group,
+            length.variance + step.variance + rest.variance,
+            rest.weight,
+        )
 
     def observe(self, arm: Arm, text: Text, occupancy: int, timings: Timings) -> bool:
         """Learn from one answer; True when the change detector raised."""
@@ -176,8 +228,9 @@ class SpeedModel:
         length, speed = timings.mean_accepted_length, timings.decode_tokens_per_second
         if length is None or speed is None:
             return False
-        if arm.drafts:
+        if arm.drafts and arm.model not in self._factored:
             self._factored.add(arm.model)
+            self._forecasts.clear()  # they were made of the direct table's leaves
         ln_l, ln_v = math.log(length), math.log(speed)
         ln_c = ln_l - ln_v
         factors = self._lengths(arm, text)
@@ -191,20 +244,6 @@ class SpeedModel:
 
     def _lengths(self, arm: Arm, text: Text) -> Estimate | None:
         return self.tables["l"].estimate(self.length_cell(arm, text)) if arm.drafts else None
-
-    def _by_factors(self, arm: Arm, text: Text, occupancy: int) -> Speed:
-        step = self.tables["c"].estimate(self.step_cell(arm, text, occupancy))
-        rest = self.tables["r"].estimate(self.residual_cell(arm, text, occupancy))
-        length = self._lengths(arm, text)
-        if length is None:
-            length = _CERTAIN
-        return Speed(
-            length.mean - step.mean + rest.mean,
-            length.contrast + step.contrast + rest.contrast,
-            length.group,
-            length.variance + step.variance + rest.variance,
-            rest.weight,
-        )
 
     def measured(self) -> Iterator[tuple[Arm, Text, int, Moments]]:
         """Every measured cell of the direct table: arm, text, occupancy bucket, moments of ln v."""

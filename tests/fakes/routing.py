@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from classifier.features import RequestFeatures
+from dataclasses import replace
+
+from classifier.features import RequestFeatures, extract
 from router.core import FleetView, Wishes, WorkerSnapshot
 from router.policy.base import PolicyInput
 from tests.fakes.gateway import record
@@ -13,22 +15,7 @@ WALL = 1_700_000_000.0
 
 def features(**changes) -> RequestFeatures:
     """A plain short request."""
-    values = {
-        "prompt_chars": 400,
-        "user_chars": 400,
-        "n_messages": 1,
-        "has_images": False,
-        "has_tools": False,
-        "has_grammar": False,
-        "max_tokens": None,
-        "language": "en",
-        "thinking": False,
-        "thinking_said": False,
-        "forced": "",
-        "schema_hash": "",
-        "names": frozenset(),
-    }
-    return RequestFeatures(**(values | changes))
+    return replace(extract({"messages": [{"role": "user", "content": "hello"}]}), **changes)
 
 
 def snapshot(name: str = "plain", mode: str = "ar", **changes) -> WorkerSnapshot:

@@ -93,13 +93,15 @@ def test_a_drop_of_half_is_told():
 def test_forecasts_are_remembered_until_something_is_learned():
     model = SpeedModel()
     number = model.number(PROSE)
-    first = model.forecasts(MTP, model.version)
-    assert first.get(PROSE, number, 0) is first.get(PROSE, number, 0)
-    assert model.forecasts(MTP, model.version) is first
+    before = model.forecasts(MTP, model.version).get(PROSE, number, 0)
+    assert model.forecasts(tuple(MTP), model.version).get(PROSE, number, 0) is before
     model.observe(MTP, PROSE, 0, answer(90.0))
-    again = model.forecasts(MTP, model.version)
-    assert again is not first
-    assert again.get(PROSE, number, 0)[0] < first.get(PROSE, number, 0)[0]
+    forecasts = model.forecasts(MTP, model.version)
+    assert forecasts.rough(PROSE, number, 0) is before
+    assert forecasts.get(PROSE, number, 0)[0] < before[0]
+    model.observe(MTP, PROSE, 0, answer(90.0, length=2.0))
+    factored = model.forecasts(MTP, model.version).get(PROSE, number, 0)
+    assert math.log(1 / factored[0]) == pytest.approx(model.predict(MTP, PROSE, 0).ln_v)
 
 
 def test_numbers_of_texts_are_few_and_stable():
