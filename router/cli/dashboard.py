@@ -40,12 +40,17 @@ def dashboard(path: Path, host: str | None, port: int | None, state_dir: Path) -
       specroute dashboard -c specroute.yaml --port 9081
     """
     from router.dashboard.serving import run_dashboard
+    from router.logs import configure_logs
 
     settings = settings_or_exit(path, state_dir, host, port)
     url_host = f"[{settings.host}]" if ":" in settings.host else settings.host
     click.echo(f"dashboard http://{url_host}:{settings.port}")
     sys.stdout.flush()
-    run_dashboard(settings)
+    writer = configure_logs(settings.log_format, settings.log_level)
+    try:
+        run_dashboard(settings)
+    finally:
+        writer.close()
 
 
 def settings_or_exit(
@@ -91,6 +96,8 @@ def read_settings(
         port=port or config.dashboard.port,
         keys=shared.keys,
         half_life_s=shared.policy_settings.half_life_s,
+        log_format=shared.log_format,
+        log_level=shared.log_level,
     )
 
 

@@ -31,6 +31,8 @@ class DashboardSettings:
     port: int = 8081
     keys: tuple[KeyEntry, ...] = ()
     half_life_s: float = 1800.0
+    log_format: str = "console"
+    log_level: str = "info"
 
 
 def build(settings: DashboardSettings, clock: Clock | None = None) -> Dashboard:
