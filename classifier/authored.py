@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
-from classifier.classes import CLASS_OF_KIND
+from classifier.classes import CLASS_OF_KIND, WorkloadClass
 from classifier.dataset import LabelledRequest
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ about something else, and lower case without a final mark."""
 
 PER_SYSTEM: Final = 7
 """Prompts put under each system prompt that dictates a format."""
+
+PER_FORMAT: Final = 6
+"""Prompts that each naming of a form is put behind."""
 
 IDLE_TOOLS: Final = 220
 """Prompts that have nothing to do with the tools they are sent with."""
@@ -114,6 +117,7 @@ def rows(seed: int = SEED) -> list[LabelledRequest]:
         *_alone(author, prompts),
         *_dictated(author, prompts),
         *_followed(author, prompts),
+        *_formatted(author, prompts),
         *_with_tools(author, prompts),
     ]
     return [_row(f"authored-{at:05d}", *item) for at, item in enumerate(made)]
@@ -180,6 +184,26 @@ def _followed(author: Author, prompts: Sequence[Prompt]) -> Iterator[Item]:
                     _turn("user", author.fill(line, language)),
                 ]
                 yield kind, language, {"messages": messages}
+
+
+def _formatted(author: Author, prompts: Sequence[Prompt]) -> Iterator[Item]:
+    """Requests that end by naming the form of the answer, which outweighs what they began with."""
+    for (kind, language), lines in sections("formats.txt").items():
+        wanted = CLASS_OF_KIND[kind]
+        # Prose is only a surprise where code, a list or a table was asked for, and the reverse.
+        others = [p for p in prompts if p.language == language and _differs(p.kind, wanted)]
+        for line in lines:
+            for prompt in author.rng.sample(others, PER_FORMAT):
+                joint = author.rng.choice(["\n", " ", "\n\n"])
+                text = f"{prompt.text}{joint}{author.fill(line, language)}"
+                yield kind, language, {"messages": [_turn("user", text)]}
+
+
+def _differs(kind: str, wanted: WorkloadClass) -> bool:
+    own = CLASS_OF_KIND[kind]
+    if wanted is WorkloadClass.PROSE:
+        return kind in ("code", "list", "table")
+    return own is WorkloadClass.PROSE and kind in ("qa", "essay", "summary", "chat")
 
 
 def _with_tools(author: Author, prompts: Sequence[Prompt]) -> Iterator[Item]:

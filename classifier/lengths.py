@@ -45,6 +45,9 @@ THINKING_SPREAD: Final = 1.0
 """Median tokens produced before the answer when thinking is on."""
 
 CHARS_PER_TOKEN: Final[dict[str, float]] = {"en": 4.0, "ru": 3.0, "zh": 1.5, "other": 3.3}
+TOKENS_PER_WORD: Final[dict[str, float]] = {"en": 1.35, "ru": 2.2, "zh": 0.8, "other": 1.8}
+"""For lengths that the request names (in Chinese: per character)."""
+
 COPYING: Final[frozenset[str]] = frozenset({"translation", "rewrite"})
 """Kinds whose answer is about as long as the user's turn."""
 
@@ -65,6 +68,8 @@ def expected_tokens(
         median *= BRIEF_FACTOR
     if "c:DETAIL" in features.names:
         median *= DETAIL_FACTOR
+    if features.asked_words:
+        median = features.asked_words * TOKENS_PER_WORD[features.language]
     spread = SPREAD.get(kind, DEFAULT_SPREAD)
     if thinking:
         median += THINKING_TOKENS

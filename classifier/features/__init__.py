@@ -21,7 +21,7 @@ from classifier.features.instruction import (
     hits_of,
 )
 from classifier.features.language import language_of, target_language
-from classifier.features.shape import add_shape
+from classifier.features.shape import add_shape, asked_words
 from classifier.features.words import Entry, entries
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ class RequestFeatures:
     """Everything the classifier uses of a request; equal bodies give equal features.
 
     Lengths are in characters, `max_tokens` in tokens. `forced` is the kind that the fields force
-    ("" if the text decides); `names` are the features the text shows.
+    ("" if the text decides); `asked_words` is a length the text names; `names` are the features the
+    text shows.
     """
 
     prompt_chars: int
@@ -50,6 +51,7 @@ class RequestFeatures:
     thinking_said: bool
     forced: str
     schema_hash: str
+    asked_words: int | None
     names: frozenset[str]
 
 
@@ -81,6 +83,7 @@ def extract(payload: Mapping[str, Any], *, default_thinking: bool = False) -> Re
         thinking_said=flags.thinking_said,
         forced=flags.forced,
         schema_hash=flags.schema_hash,
+        asked_words=asked_words(text.window) if "c:LENGTH" in names else None,
         names=names,
     )
 

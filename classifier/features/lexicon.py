@@ -236,7 +236,7 @@ CONCEPTS: Final[dict[str, str]] = {
     "FORMAT": """format markdown form structure structured layout template separated delimited fence
         block формат* формате виде структур* шаблон* разделител* запятую запятые формате-json
         formato format-de forme""",
-    "LENGTH": """words sentences lines characters слов слова предложени* строк-текста символов
+    "LENGTH": """words word sentences lines characters слов слова предложени* строк-текста символов
         palabras frases wörter sätze mots phrases parole frasi palavras słów""",
     "BRIEF": """brief briefly short concise concisely quick quickly одним коротк* лаконич* сжато
         breve corto kurz bref court curto krótk*""",

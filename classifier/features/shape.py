@@ -75,6 +75,17 @@ _MARKS: Final = (
 """One character that costs little to look for, its feature, and what is looked for if it occurs."""
 
 
+_ASKED: Final = re.compile(
+    r"(\d{1,2}[ ,.]?\d00|\d{2,4})[- ]?(?:words?|слов|个?字|palabras|wörter|mots)\b"
+)
+
+
+def asked_words(window: str) -> int | None:
+    """The number of words an answer is asked to have, if the text says it."""
+    found = _ASKED.search(window)
+    return int(re.sub(r"\D", "", found.group(1))) if found else None
+
+
 def add_shape(text: PromptText, hits: Sequence[Hit], out: list[str]) -> None:
     """Marks anywhere in the window, the end of the turn, and how numbers and questions combine."""
     window = text.window

@@ -22,6 +22,12 @@ def test_copying_kinds_are_as_long_as_what_they_copy():
     assert (short, long) == (100, 1000)
 
 
+def test_a_named_length_is_believed():
+    english, _ = expected_tokens(features("Write 1,000 words on Rome"), "essay", thinking=False)
+    russian, _ = expected_tokens(features("Напиши 200 слов о Риме"), "essay", thinking=False)
+    assert (english, russian) == pytest.approx((1350, 440))
+
+
 def test_brevity_detail_and_thinking_move_the_median():
     plain, _ = expected_tokens(features("why is that"), "qa", thinking=False)
     brief, _ = expected_tokens(features("briefly, why is that"), "qa", thinking=False)
