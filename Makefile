@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: up chromium test test-fast test-engine check format proof perf lock tiny clean install install-dev
+.PHONY: up chromium promtool test test-fast test-engine check format proof perf lock tiny clean install install-dev
 
 up: install  ## install and serve the bundled tiny model on 127.0.0.1:8080
 	@$(BIN)/specroute up
@@ -26,8 +26,13 @@ $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.lock
 	$(PIP) install -q --require-hashes -r requirements-dev.lock
 	@touch $@
 
-test: install-dev chromium check  ## every test; brings what it needs
+test: install-dev chromium promtool check  ## every test; brings what it needs
 	$(BIN)/pytest
+
+promtool:  ## evaluates the alert rules
+	@command -v promtool >/dev/null || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -q update >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get -qy install --no-install-recommends prometheus >/dev/null; } || \
+	  echo "No promtool found: install it (Debian: apt-get install prometheus), or the tests of the alert rules fail."
 
 chromium:  ## the browser of the dashboard's tests
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \

@@ -36,9 +36,12 @@ def browser():
 
 
 def address(stack) -> str:
-    """Where `up` said its dashboard is."""
-    line = next(line for line in stack.lines if line.strip().startswith("dashboard"))
-    return line.split()[-1]
+    """Where `up` said its dashboard is; it says so after `ready`."""
+
+    def line() -> str | None:
+        return next((one for one in stack.lines if one.strip().startswith("dashboard")), None)
+
+    return stack.wait_until(line, what="the dashboard's address").split()[-1]
 
 
 def token(stack) -> str:

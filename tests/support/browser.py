@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, BrowserContext, Page
 
-CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next((path for name in _NAMES if (path := shutil.which(name))), "/usr/bin/chromium")
 FLAGS = [
     "--headless",
     "--no-sandbox",
