@@ -55,6 +55,7 @@ def promtool(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 
+@pytest.mark.slow
 def test_alerts_fire_when_they_should_and_only_then() -> None:
     done = promtool("test", "rules", str(RULES.with_name("rules_test.yaml")))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -83,6 +84,7 @@ def test_board_uses_names_that_exist(panel: dict[str, Any], exposed: set[str]) -
         assert names <= exposed
 
 
+@pytest.mark.slow
 def test_board_queries_are_valid(tmp_path: Path) -> None:
     """promtool reads each as a recording rule, Grafana's own variables filled in."""
     filled = [
