@@ -20,7 +20,8 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command()
-@click.option("--cells", type=_FILE, required=True, help="CSV of measured profiles.")
+@click.option("--cells", type=_FILE, help="CSV of measured profiles.")
+@click.option("--scenarios", is_flag=True, help="Load crossover, chats and factor model instead.")
 @click.option("--requests", type=click.IntRange(min=10), default=600, show_default=True)
 @click.option("--seeds", type=click.IntRange(min=1), default=20, show_default=True)
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True)
@@ -28,7 +29,8 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--plot", type=click.Path(path_type=Path), help="Also draw the figures as a PNG.")
 @json_option
 def simulate(  # noqa: PLR0913 - one parameter per option
-    cells: Path,
+    cells: Path | None,
+    scenarios: bool,
     requests: int,
     seeds: int,
     jobs: int,
@@ -41,7 +43,29 @@ def simulate(  # noqa: PLR0913 - one parameter per option
     \b
     Example:
       specroute simulate --cells profiles.csv --requests 600 --seeds 20
+      specroute simulate --scenarios --seeds 10
     """
+    if scenarios:
+        _scenarios(seeds, as_json=as_json)
+    elif cells is None:
+        raise click.UsageError("give --cells FILE, or --scenarios")
+    else:
+        _cells(cells, (requests, seeds, jobs), plot, check=check, as_json=as_json)
+
+
+def _scenarios(seeds: int, *, as_json: bool) -> None:
+    from router.simulation.scenarios import summary
+
+    found = summary(range(seeds))
+    if as_json:
+        print_json(found)
+    else:
+        print_table("scenarios", ["quantity", "reached"], found.items())
+
+
+def _cells(
+    cells: Path, size: tuple[int, int, int], plot: Path | None, *, check: bool, as_json: bool
+) -> None:
     from router.simulation import report
     from router.simulation.profiles import BadProfiles, read_profiles
 
@@ -51,7 +75,7 @@ def simulate(  # noqa: PLR0913 - one parameter per option
         raise click.UsageError(str(error)) from error
     if not profiles:
         raise click.UsageError(f"{cells}: no profile has two cells and two arms common to them")
-    results = _run(report.simulate_all(profiles, requests, seeds, jobs), len(profiles))
+    results = _run(report.simulate_all(profiles, *size), len(profiles))
     if as_json:
         print_json(report.as_dict(results))
     else:

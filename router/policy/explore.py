@@ -50,10 +50,17 @@ class Option(NamedTuple):
     group: float = 0.0
 
     def unknown(self, best: Option) -> float:
-        """Sd of what an answer of this one can tell: beside AR also what all drafters share."""
-        if self.group > 0.0 and best.group <= 0.0:
-            return math.hypot(self.spread, self.group)
-        return self.spread
+        """Sd of what an answer of this one can tell against `best`.
+
+        Between a drafter and AR that includes what all drafters share, as far as answers of both
+        have not settled it.
+        """
+        if (self.group > 0.0) == (best.group > 0.0):
+            return self.spread
+        share = max(self.group, best.group) / max(self.decode, 1e-9)
+        both = self.samples * best.samples / max(self.samples + best.samples, 1e-9)
+        var = share * share / (1.0 + share * share * both / (_NOISE * _NOISE))
+        return math.sqrt(self.spread**2 + var * self.decode**2)
 
 
 class Pick(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from functools import lru_cache
 from hashlib import blake2b
@@ -114,7 +115,8 @@ class LearnedPolicy:
             for p in prices
         ]
         share = self._traffic.count(request.model, request.classification.workload_class)
-        return self.explorer.pick(options, best, draw, share * self._set.horizon)
+        # By the root: what is found for one class is of some use for the others too.
+        return self.explorer.pick(options, best, draw, math.sqrt(share) * self._set.horizon)
 
     def _baseline(
         self, request: PolicyInput, prices: Sequence[Price], totals: list[float], best: int

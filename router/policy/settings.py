@@ -10,11 +10,10 @@ class PolicySettings:
     """Shares are of 1, times in seconds.
 
     `exploration_budget` is the share of the seconds served that may be spent on trying a worker
-    that is not predicted to be the fastest. `horizon` is the number of a
-    model's requests that a better worker found by trying is assumed to serve (a class has its share
-    of them). `switch_margin` is the gain that makes a conversation leave
-    the worker that holds it; `tie_margin` the gain that makes a class of requests change its
-    worker.
+    that is not predicted to be the fastest. `horizon` is for how many requests a better worker
+    found by trying is assumed to be of use (times the root of the class's share of the traffic).
+    `switch_margin` is the gain that makes a conversation leave the worker that holds it;
+    `tie_margin` the gain that makes a class of requests change its worker.
     """
 
     seed: int = 0
@@ -24,7 +23,7 @@ class PolicySettings:
     exploration_window: int = 1000  # requests over which the budget holds
     max_loss_s: float = 2.0
     max_loss_share: float = 0.5
-    horizon: float = 400.0
+    horizon: float = 180.0
     baseline_share: float = 0.005
     baseline_answers: int = 20
     baseline_max_loss_s: float = 10.0

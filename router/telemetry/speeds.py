@@ -8,7 +8,7 @@ the direct table of ln v serves. Counterpart: `router.policy.cost`, which turns 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from router.telemetry import priors
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 MIN_TOKENS: Final = 16
 """Answers shorter than this say nothing about speed."""
+
+_LENGTH_NOISE: Final = 0.15  # answers of one kind differ in how well they can be drafted,
+_STEP_NOISE: Final = 0.10  # a machine's steps differ little,
+_RESIDUAL_NOISE: Final = 0.15  # and what neither explains in between
 
 _CERTAIN: Final = Estimate(0.0, 0.0, 0.0, 0.0, 0.0)  # AR: one token a step, whatever the text
 
@@ -72,6 +76,7 @@ class Spread:
     """How far each effect may be from its parent (sd in ln units)."""
 
     load: float = 0.40  # more requests at once slow every arm
+    load_drafted: float = 0.30  # and drafters more or less than AR
     text_any: float = 0.12  # what a kind of text does to every arm
     text_drafted: float = 0.35  # and to every drafter alike
     text_part: float = 0.12  # language, thinking, context: likewise
@@ -146,7 +151,10 @@ class SpeedModel:
         self.spread = spread if spread is not None else Spread()
         base = shape if shape is not None else Shape()
         self.tables: Mapping[str, EffectTable] = {
-            name: EffectTable(base) for name in ("v", "l", "c", "r")
+            "v": EffectTable(base),
+            "l": EffectTable(replace(base, noise_sd=_LENGTH_NOISE)),
+            "c": EffectTable(replace(base, noise_sd=_STEP_NOISE)),
+            "r": EffectTable(replace(base, noise_sd=_RESIDUAL_NOISE)),
         }
         self._factored: set[str] = set()  # models whose drafters report their drafts
         self._numbers: dict[Text, int] = {}
@@ -202,7 +210,7 @@ class SpeedModel:
         return Speed(
             length.mean - step.mean + rest.mean,
             length.contrast + step.contrast + rest.contrast,
-            length.group,
+            length.group + step.group,
             length.variance + step.variance + rest.variance,
             rest.weight,
         )
@@ -292,9 +300,15 @@ class SpeedModel:
     def _machine(self, arm: Arm, text: Text, occupancy: int) -> tuple[Level, ...]:
         s, key = self.spread, arm.key
         family = priors.family(arm.mode)
+        model = arm.model
+        drafted = (
+            Level(("drafters_loaded", model, occupancy > 0), s.load_drafted, Role.GROUP),
+            Level(("drafters_load", model, occupancy), s.occupancy, Role.GROUP),
+        )
         return (
-            Level(("load", arm.model, occupancy), s.load, Role.SHARED),
-            Level(("family", arm.model, family), s.family),
+            Level(("load", model, occupancy), s.load, Role.SHARED),
+            *(drafted if arm.drafts else ()),
+            Level(("family", model, family), s.family),
             Level(("worker", key), s.worker),
             Level(("loaded", key, occupancy > 0), s.loaded),
             Level(("occupancy", key, occupancy), s.occupancy),
@@ -329,6 +343,7 @@ class SpeedModel:
             Level(("drafter", key), s.worker),
             Level(("family_class", group, text.workload_class), s.family_class, Role.CROSSED),
             Level(("drafter_context", key, text.context, text.image), s.worker_context),
+            Level(("drafter_class", key, text.workload_class), s.worker_class),
             Level(("drafter_kind", key, *kind), s.worker_kind),
             Level(("leaf", key, text), s.leaf),
         )

@@ -162,11 +162,17 @@ class Cell:
 
 
 def _below(levels: tuple[Level, ...]) -> tuple[float, ...]:
-    """Per level the variance of what deviates below it (a cell blurs its ancestors by so much)."""
+    """Per level the variance of what else a cell's data may be due to: it blurs what they tell.
+
+    For most levels that is what deviates below them. A group's effect is also blurred by what all
+    arms share in the same conditions, all but the scale (the first level).
+    """
+    shared = sum(level.sd**2 for level in levels[1:] if level.role is Role.SHARED)
     out = [0.0]
     for level in reversed(levels[1:]):
         out.append(out[-1] + (0.0 if level.role in _COMMON else level.sd**2))
-    return tuple(reversed(out))
+    rows = zip(levels, reversed(out), strict=True)
+    return tuple(v + shared if level.role is Role.GROUP else v for level, v in rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,10 +259,7 @@ class EffectTable:
             whole += node.var / (1.0 + node.var * node.precision)
         weight = cell.moments.w
         told = weight / self._noise_var  # by the cell's own data, of the sum of all its effects
-        own_told = own / (1.0 + own * told)
-        return Estimate(
-            mean, own_told, group / (1.0 + group * told), whole / (1.0 + whole * told), weight
-        )
+        return Estimate(mean, own / (1.0 + own * told), group, whole / (1.0 + whole * told), weight)
 
     def put(self, cell: Cell, moments: Moments) -> None:
         """Replace a cell's moments (after a merge); call `sweep` when all are in."""
