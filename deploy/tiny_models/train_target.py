@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 ROWS = 4
+REHEARSAL_WEIGHT = 0.5
+REHEARSE_UNTIL = 0.85
 SAVE_EVERY = 120.0
 # Share of the time at the full rate; the long fall is what makes a small model precise.
 HOLD = 0.3
@@ -62,6 +64,18 @@ def same_conversation(tokens: Tensor, roles: tuple[int, int]) -> Tensor:
     after_system = role.gather(1, before) == system
     number = (starts & ~((role == user) & after_system)).cumsum(1)
     return (number.unsqueeze(2) == number.unsqueeze(1)).tril().unsqueeze(1)
+
+
+def rehearse(tokens: Tensor, weights: Tensor, rng: np.random.Generator) -> None:
+    """Turn the first row, in place, into a shuffled scrap of itself said again and again.
+
+    Nothing but looking back predicts the repetitions: it teaches copying (names, numbers, the
+    subject of the prompt) long before so little text would.
+    """
+    length = int(rng.integers(6, 120))
+    scrap = tokens[0, torch.from_numpy(rng.permutation(tokens.shape[1])[:length])]
+    tokens[0] = scrap.repeat(tokens.shape[1] // length + 1)[: tokens.shape[1]]
+    weights[0, :length], weights[0, length:] = 0.0, REHEARSAL_WEIGHT
 
 
 class Mixed:
@@ -121,18 +135,21 @@ def run(folder: Path, minutes: float, index: int = 0, count: int = 1) -> None:
     saved, mean = seconds(), 0.0
     while not agreed(budget.over):
         tokens, weights = rows.batch(step)
+        if budget.spent < REHEARSE_UNTIL * budget.total:
+            rehearse(tokens, weights, np.random.default_rng((step, rank())))
         # Some rows keep the neighbours in view, as in a chat of several turns.
         seen = same_conversation(tokens[:, :-1], rows.roles) if step % 4 else None
         logits = net(tokens[:, :-1], seen)
         loss = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten(), reduction="none")
         weight = weights[:, 1:].flatten()
         mean_loss = (loss * weight).sum() / weight.sum()
+        copying = loss[: tokens.shape[1] - 1][weight[: tokens.shape[1] - 1] > 0].mean().item()
         mean_loss.backward()
         pair.step(budget.factor(step, HOLD))
         step += 1
         mean = mean_loss.item() if mean == 0.0 else 0.95 * mean + 0.05 * mean_loss.item()
         if step % 10 == 0 and rank() == 0:
-            report("target", step, budget, f"loss {mean:.3f}")
+            report("target", step, budget, f"loss {mean:.3f} copying {copying:.3f}")
         if rank() == 0 and (seconds() - saved > SAVE_EVERY or budget.over):
             save(path, net=net.state_dict(), pair=pair.state(), step=step, spent=budget.spent)
             saved = seconds()
