@@ -5,11 +5,13 @@ Its state is moments by (table, key): see `router.telemetry.store` for how gatew
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
 from router.core.outcome import Status
+from router.telemetry.collapse import Collapse, CollapseDetector, Sight
 from router.telemetry.lengths import LengthKey, LengthModel
 from router.telemetry.prompts import PromptModel
 from router.telemetry.speeds import Arm, SpeedModel, Text
@@ -47,6 +49,8 @@ class Knowledge:
         self.lengths = LengthModel()
         self.prompts = PromptModel()
         self.alarms: list[Alarm] = []
+        self.collapses: deque[Collapse] = deque(maxlen=256)  # newest last, for alerts
+        self._detector = CollapseDetector()
         self.fade = 0.5 ** (EPOCH_S / half_life_s)  # of an epoch, per later epoch with traffic
         self._epoch: int | None = None
         self._seen = 0
@@ -138,7 +142,13 @@ class Knowledge:
         arm = Arm(outcome.model, outcome.worker_key, outcome.mode)
         text = text_of(what, outcome.context_tokens or 0, outcome.has_image)
         bucket = occupancy_bucket(outcome.occupancy)
-        if self.speeds.observe(arm, text, bucket, outcome.timings):
+        residuals = self.speeds.residuals(arm, text, bucket, outcome.timings)
+        changed = self.speeds.observe(arm, text, bucket, outcome.timings)
+        if residuals:
+            properties = _properties(outcome, text, bucket)
+            sight = Sight(arm.model, outcome.wall_time, properties, residuals)
+            self.collapses.extend(self._detector.observe(sight, alarmed=changed))
+        if changed:
             name = text.workload_class
             self.alarms.append(Alarm(arm.model, arm.key, name, outcome.wall_time))
             del self.alarms[:-256]
@@ -149,6 +159,22 @@ class Knowledge:
             key = length_key(outcome.model, what, outcome.fingerprint)
             cut = outcome.finish_reason == "length"
             self.lengths.observe(key, what.expected_output_tokens, tokens, cut=cut)
+
+
+def _properties(outcome: Outcome, text: Text, bucket: int) -> dict[str, str]:
+    """What a change of drafting may have to do with."""
+    return {
+        "class": text.workload_class,
+        "kind": text.kind,
+        "language": text.language,
+        "thinking": str(text.thinking),
+        "context bucket": str(text.context),
+        "occupancy bucket": str(bucket),
+        "image": str(text.image),
+        "grammar": str(outcome.has_grammar),
+        "worker": outcome.worker,
+        "mode": outcome.mode,
+    }
 
 
 def text_of(what: Classification, context_tokens: float, has_image: bool) -> Text:

@@ -31,6 +31,11 @@ _CERTAIN: Final = Estimate(0.0, 0.0, 0.0, 0.0, 0.0)  # AR: one token a step, wha
 
 _SCALE_SD: Final = 1.5  # machines differ by factors
 
+ACCEPTED_LENGTH: Final = "accepted length"
+STEP_COST: Final = "step cost"
+
+_WELL_KNOWN: Final = 10.0  # weight of answers from which a deviation is news
+
 _MAX_TEXTS: Final = 4096  # distinct texts remembered by number before all is forgotten
 
 _HALF_WEIGHT_TOKENS: Final = 12.0  # an answer this long weighs half of a very long one
@@ -225,6 +230,23 @@ class SpeedModel:
         if timings.draft_n_accepted is None and (arm.drafts or arm.model not in self._factored):
             return changed
         return self._learn_factors(arm, text, occupancy, timings, weight) or changed
+
+    def residuals(self, arm: Arm, text: Text, occupancy: int, timings: Timings) -> dict[str, float]:
+        """ln(observed / predicted) of accepted length and step cost, where they are well known."""
+        length, speed = timings.mean_accepted_length, timings.decode_tokens_per_second
+        if arm.model not in self._factored or length is None or speed is None:
+            return {}
+        if timings.predicted_n is None or timings.predicted_n <= MIN_TOKENS:
+            return {}
+        step = self.tables["c"].estimate(self.step_cell(arm, text, occupancy))
+        found = {}
+        if step.weight >= _WELL_KNOWN:
+            found[STEP_COST] = math.log(length / speed) - step.mean
+        if arm.drafts and timings.draft_n_accepted is not None:
+            expected = self.tables["l"].estimate(self.length_cell(arm, text))
+            if expected.weight >= _WELL_KNOWN:
+                found[ACCEPTED_LENGTH] = math.log(length) - expected.mean
+        return found
 
     def learn(self, arm: Arm, text: Text, occupancy: int, ln_v: float, weight: float) -> bool:
         """Learn one speed in the direct table."""
