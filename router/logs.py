@@ -8,70 +8,46 @@ from __future__ import annotations
 
 import logging
 import sys
-import threading
-from collections import deque
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import orjson
 import structlog
 
+from router.telemetry.line_thread import CAPACITY, LineThread
+
 if TYPE_CHECKING:
     from router.core import Outcome
 
-CAPACITY: Final = 10_000  # lines
 LEVELS: Final = ("debug", "info", "warning", "error")
-GATHER_S: Final = 0.05  # how long lines gather before they are written together
 
 
 class LineWriter:
-    """A thread that writes lines to one stream, a batch at a time.
-
-    Waking a thread costs its waker the interpreter's lock, so it is woken once a batch, not a line.
-    """
+    """Writes lines to one stream from a thread; see `LineThread`."""
 
     def __init__(self, stream: TextIO, *, capacity: int = CAPACITY) -> None:
         self._stream = stream
-        self._lines: deque[str] = deque()
-        self._capacity = capacity
-        self._wake = threading.Event()
-        self._closing = threading.Event()
-        self.dropped = 0
-        self._thread = threading.Thread(target=self._run, name="log-writer", daemon=True)
-        self._thread.start()
+        self._lost = 0
+        self._thread: LineThread[str] = LineThread(
+            "log-writer", self._write_batch, capacity=capacity
+        )
+        self.write = self._thread.write
 
-    def write(self, line: str) -> None:
-        """Queue one line; drops it when nobody keeps up."""
-        if len(self._lines) >= self._capacity:
-            self.dropped += 1
-            return
-        self._lines.append(line)
-        if not self._wake.is_set():
-            self._wake.set()
+    @property
+    def dropped(self) -> int:
+        """Lines that nobody could read."""
+        return self._thread.dropped + self._lost
 
     def close(self, patience_s: float = 2.0) -> None:
         """Write what waits, as far as that is possible in time."""
-        self._closing.set()
-        self._wake.set()
-        self._thread.join(patience_s)
+        self._thread.close(patience_s)
 
-    def _run(self) -> None:
-        while not self._closing.is_set():
-            self._wake.wait()
-            self._closing.wait(GATHER_S)
-            self._wake.clear()  # before the batch is taken: a later line wakes us again
-            self._write_batch()
-        self._write_batch()
-
-    def _write_batch(self) -> None:
-        batch = [self._lines.popleft() for _ in range(len(self._lines))]
-        if not batch:
-            return
+    def _write_batch(self, batch: list[str]) -> None:
         try:
             self._stream.write("\n".join(batch) + "\n")
             self._stream.flush()
         except (OSError, ValueError):  # closed under us: there is nowhere to complain
-            self.dropped += len(batch)
+            self._lost += len(batch)
 
 
 class _Logger:

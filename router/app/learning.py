@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from dataclasses import dataclass
 from functools import partial
@@ -105,7 +106,7 @@ def build_learned(
 
 
 async def _closed(decisions: DecisionLog) -> None:
-    decisions.close()
+    await asyncio.to_thread(decisions.close)
 
 
 def _speedups(knowledge: Knowledge) -> list[SpeedupGauge]:

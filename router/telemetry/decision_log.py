@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 import structlog
 
+from router.telemetry.line_thread import LineThread
+
 if TYPE_CHECKING:
     from io import BufferedWriter
     from pathlib import Path
@@ -27,7 +29,7 @@ KEEP: Final = 5
 
 
 class DecisionLog:
-    """A sink that appends; gives up with one warning when the disk does."""
+    """A sink that appends, from a thread; gives up with one warning when the disk does."""
 
     def __init__(self, path: Path, *, max_bytes: int = MAX_BYTES, keep: int = KEEP) -> None:
         self.path = path
@@ -36,19 +38,31 @@ class DecisionLog:
         self._file: BufferedWriter | None = None
         self._size = 0
         self.lost = 0  # lines that could not be written
+        self._thread: LineThread[bytes] = LineThread("decision-log", self._write_batch)
 
     def record(self, outcome: Outcome) -> None:
-        """Append one line."""
-        line = orjson.dumps(row(outcome), option=orjson.OPT_APPEND_NEWLINE)
+        """Queue one line."""
+        self._thread.write(orjson.dumps(row(outcome), option=orjson.OPT_APPEND_NEWLINE))
+
+    def close(self) -> None:
+        """Write what waits and close."""
+        self._thread.close()
+        self._close_file()
+
+    def _write_batch(self, batch: list[bytes]) -> None:
+        written = 0
         try:
-            self._append(line)
+            for line in batch:
+                self._append(line)
+                written += 1
+            if self._file is not None:
+                self._file.flush()  # what stays in our memory is lost with the process
         except OSError as error:
             if not self.lost:
                 log.warning("decision_log_failed", path=str(self.path), reason=str(error))
-            self.lost += 1
+            self.lost += len(batch) - written
 
-    def close(self) -> None:
-        """Flush and close."""
+    def _close_file(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -61,11 +75,10 @@ class DecisionLog:
             self._file = self.path.open("ab")
             self._size = self.path.stat().st_size
         self._file.write(line)
-        self._file.flush()  # a line is lost with the process otherwise, and tail -f shows nothing
         self._size += len(line)
 
     def _rotate(self) -> None:
-        self.close()
+        self._close_file()
         for number in range(self._keep - 1, 0, -1):
             older = self._numbered(number)
             if older.exists():

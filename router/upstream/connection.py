@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _JOIN_LIMIT = 16_384  # a body up to here is copied behind its head: one write, one system call
 _PLAIN_LINE = 32  # bytes of framing per chunk (size line, CRLFs) or header that need no reason
 _PARSER_ERRORS = (httptools.HttpParserError, httptools.HttpParserUpgrade)
+_PROBATION = 0.05  # seconds; llama-server's close follows a stream's end within a millisecond
 _TIMER_SLACK = 0.002  # seconds; uvloop's timers count whole milliseconds and may fire early
 
 
@@ -29,6 +30,7 @@ class Home(Protocol):
     """The pool a connection belongs to."""
 
     limits: HTTP11Limits
+    outlives_streams: bool  # the worker was seen to keep a connection after a stream
 
     def joined(self) -> None:
         """A connection was made."""
@@ -63,6 +65,7 @@ class Connection(asyncio.Protocol):
         "_poll",
         "_pool",
         "_reusable",
+        "_stream",
         "_timer",
         "_timer_at",
         "_transport",
@@ -95,6 +98,7 @@ class Connection(asyncio.Protocol):
         self._interim = False
         self._until_eof = False
         self._reusable = False
+        self._stream = False
         self._complete = False
         self._fault: str | None = None
         self._excess = 0
@@ -279,9 +283,8 @@ class Connection(asyncio.Protocol):
 
     def _open(self, exchange: HTTP11Response, status: int, framing: _Framing) -> None:
         self._until_eof = not framing.framed and status not in (204, 304)
-        # llama-server closes after a stream although it advertises keep-alive.
-        keep = not framing.stream and not self._head_only
-        self._reusable = keep and self._parser.should_keep_alive()
+        self._stream = framing.stream
+        self._reusable = not self._head_only and self._parser.should_keep_alive()
         self._body = True
         self._complete = self._head_only  # llhttp would wait for the body this head describes
         self.deadline = self.loop.time() + exchange.idle_timeout
@@ -296,10 +299,26 @@ class Connection(asyncio.Protocol):
         if transport is None:
             return
         if self._reusable and self._fault is None and not transport.get_write_buffer_size():
-            self._idle_since = self.loop.time()
-            self._pool.put(self)
+            self._rest()
         else:
             transport.abort()
+
+    def _rest(self) -> None:
+        """Back to the pool; after a stream only where the worker is known to keep connections.
+
+        llama-server closes after a stream although it advertises keep-alive: a request written
+        before that is noticed would be lost.
+        """
+        self._idle_since = self.loop.time()
+        if not self._stream or self._pool.outlives_streams:
+            self._pool.put(self)
+        else:
+            self.loop.call_later(_PROBATION, self._pass_probation)
+
+    def _pass_probation(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._pool.outlives_streams = True
+            self._pool.put(self)
 
     def _check(self) -> None:
         if self._fault is not None or self._is_oversize():

@@ -77,6 +77,7 @@ class _Pool:
         "idle",
         "limits",
         "origin",
+        "outlives_streams",
     )
 
     def __init__(self, origin: Origin, limits: HTTP11Limits) -> None:
@@ -86,6 +87,7 @@ class _Pool:
         self.connections = 0  # open, idle or not
         self.connects = 0  # ever made
         self.closed = False
+        self.outlives_streams = False
         self._address: str | None = None  # where the worker's name led last
         self._known_until = 0.0
 
@@ -112,6 +114,7 @@ class _Pool:
         self.connections -= 1
         if connection in self.idle:
             self.idle.remove(connection)
+            self.outlives_streams = False  # it closes after all, or another process comes
 
     def close(self) -> None:
         self.closed = True

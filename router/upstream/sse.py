@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HEAD_SAMPLE = 16_384  # bytes kept from the start, for the produced label
-TAIL = 8_192  # bytes kept from the end; the last events of llama-server take about 1 KiB
+TAIL = 2_048  # bytes kept from the end; the last events of llama-server take about 1 KiB
 TAIL_LIMIT = 1_048_576  # most that is kept for one last event larger than that
 EVENT_LIMIT = 16 * 1_048_576  # an event larger than this is not a worker's answer
 HOLD_LIMIT = 65_536  # no usage event is this large

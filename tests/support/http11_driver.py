@@ -56,6 +56,7 @@ class FakePool:
 
     limits: HTTP11Limits = field(default_factory=HTTP11Limits)
     idle: list[Connection] = field(default_factory=list)
+    outlives_streams: bool = False
 
     def joined(self) -> None: ...
 

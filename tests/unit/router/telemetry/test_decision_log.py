@@ -15,6 +15,7 @@ def lines(path):
 def test_a_line_has_what_replay_needs(tmp_path):
     log = DecisionLog(tmp_path / "logs" / "decisions.jsonl")
     log.record(outcome())
+    log.close()
     (line,) = lines(log.path)
     assert line["v"] == SCHEMA
     assert line["request"]["class"] == "prose"
@@ -26,7 +27,6 @@ def test_a_line_has_what_replay_needs(tmp_path):
         "excluded_because": "is draining",
     }
     assert line["outcome"]["predicted_n"] == 101
-    log.close()
 
 
 def test_no_content_and_no_session_id_is_kept():
@@ -68,4 +68,5 @@ def test_a_disk_that_fails_is_survived_and_counted(tmp_path):
     log = DecisionLog(tmp_path / "file" / "d.jsonl")
     log.record(outcome())
     log.record(outcome())
+    log.close()
     assert log.lost == 2

@@ -182,3 +182,25 @@ def test_small_writes_are_not_delayed(loop):
 
     with asyncio.Runner(loop_factory=loop) as runner:
         assert runner.run(main()) != 0
+
+
+async def test_a_worker_that_keeps_connections_after_streams_is_learned():
+    stream = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 2\r\n\r\nok"
+
+    async def keeps(peer) -> None:
+        while True:
+            await peer.request()
+            await peer.send(stream)
+
+    async def closes(peer) -> None:
+        await peer.request()
+        await peer.send(stream)
+
+    for script, connects in ((keeps, 1), (closes, 4)):
+        upstream = HTTP11Upstream()
+        async with raw_server(script) as server:
+            for _ in range(4):
+                assert await fetch(upstream, server.url) == b"ok"
+                await asyncio.sleep(0.1)  # longer than the probation
+            assert upstream.connects == connects
+            await upstream.aclose()
