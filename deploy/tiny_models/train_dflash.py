@@ -8,7 +8,7 @@ import torch
 from net import Draft
 from optim import Budget, Pair, save
 from stopwatch import seconds
-from train_target import SAVE_EVERY, Mixed, report, same_conversation, trained
+from train_target import SAVE_EVERY, Mixed, report, role_ids, same_conversation, trained
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,12 +70,13 @@ def run(folder: Path, minutes: float) -> None:
         draft.load_state_dict(state["net"])
         pair.restore(state["pair"])
         step, spent = state["step"], state["spent"]
+    roles = role_ids(folder)
     budget, rows, saved = Budget(minutes, spent), Mixed(folder, ROWS, 2), seconds()
     hits = [0.0] * (draft.d.block - 1)
     while not budget.over:
         target = trained(folder, step, target)
         tokens, weights = rows.batch(step)
-        own = same_conversation(tokens[:, :-1], rows.roles)
+        own = same_conversation(tokens[:, :-1], roles)
         loss, right = objective(target, draft, (tokens, weights, own))
         loss.backward()
         pair.step(budget.factor(step))

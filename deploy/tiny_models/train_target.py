@@ -28,14 +28,18 @@ SAVE_EVERY = 120.0
 HOLD = 0.3
 
 
+def role_ids(folder: Path) -> tuple[int, int]:
+    """Token ids of the words that open a user's and a system turn."""
+    tokenizer = vocabulary.load(folder / "tokenizer.json")
+    return int(tokenizer.token_to_id("user")), int(tokenizer.token_to_id("system"))
+
+
 class Rows:
     """Batches of rows in a fixed shuffled order, without end."""
 
     def __init__(self, folder: Path, rows: int, seed: int) -> None:
         self.tokens = np.load(folder / "tokens.npy", mmap_mode="r")
         self.weights = np.load(folder / "weights.npy", mmap_mode="r")
-        tokenizer = vocabulary.load(folder / "tokenizer.json")
-        self.roles = tuple(int(tokenizer.token_to_id(r)) for r in ("user", "system"))
         self.rows, self.order = rows, np.random.default_rng(seed).permutation(len(self.tokens))
 
     def batch(self, step: int) -> tuple[Tensor, Tensor]:
@@ -88,7 +92,7 @@ class Mixed:
         self.folder, self.rows, self.seed = folder, rows, seed
         self.corpus = Rows(folder, rows, seed)
         self.own: Rows | None = None
-        self.rng, self.roles = np.random.default_rng(seed), self.corpus.roles
+        self.rng = np.random.default_rng(seed)
 
     def batch(self, step: int) -> tuple[Tensor, Tensor]:
         """Like Rows.batch; looks now and then whether the target's rows have come (or grown)."""
@@ -131,14 +135,14 @@ def run(folder: Path, minutes: float, index: int = 0, count: int = 1) -> None:
         net.load_state_dict(state["net"])
         pair.restore(state["pair"])
         step, spent = state["step"], state["spent"]
-    budget, rows = Budget(minutes, spent), Rows(folder, ROWS, 0)
+    budget, rows, roles = Budget(minutes, spent), Rows(folder, ROWS, 0), role_ids(folder)
     saved, mean = seconds(), 0.0
     while not agreed(budget.over):
         tokens, weights = rows.batch(step)
         if budget.spent < REHEARSE_UNTIL * budget.total:
             rehearse(tokens, weights, np.random.default_rng((step, rank())))
         # Some rows keep the neighbours in view, as in a chat of several turns.
-        seen = same_conversation(tokens[:, :-1], rows.roles) if step % 4 else None
+        seen = same_conversation(tokens[:, :-1], roles) if step % 4 else None
         logits = net(tokens[:, :-1], seen)
         loss = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten(), reduction="none")
         weight = weights[:, 1:].flatten()
