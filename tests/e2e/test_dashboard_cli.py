@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from router.cli.tiny_config import write_tiny_config
 from tests.support import simulated_day
 from workers.clock import SystemClock
 
@@ -22,7 +21,7 @@ SECRET = "secret-of-the-tests"  # noqa: S105
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    write_tiny_config(tmp_path)
+    (tmp_path / "tiny.yaml").write_text(simulated_day.CONFIG)
     return tmp_path
 
 
@@ -41,7 +40,7 @@ def specroute(folder: Path, *arguments: str, **env: str) -> subprocess.Completed
 @pytest.mark.slow
 @pytest.mark.parametrize("language", ["en", "ru"])
 def test_a_report_of_a_day(folder: Path, redis_url: str, monkeypatch, language: str) -> None:
-    monkeypatch.setattr(simulated_day, "DISTINCT", 1000)
+    monkeypatch.setattr(simulated_day, "DISTINCT", 200)
     asyncio.run(simulated_day.write_day(redis_url, SECRET, SystemClock().wall()))
     output = folder / "day.html"
     done = specroute(

@@ -43,8 +43,17 @@ MODES = {
     ),
 }
 MIX = {"structured": 0.45, "prose": 0.4, "reasoning": 0.15}
-DISTINCT = 5000
+DISTINCT = 2000
 CHUNK = 100  # slices written at once
+
+
+CONFIG = """
+models:
+  - {name: tiny}
+workers:
+  - {name: plain, model: tiny, engine: external, url: "http://127.0.0.1:9"}
+"""
+"""The least that a config must say: a dashboard wants the rest from the environment."""
 
 
 def outcomes(now: float, rng: random.Random, *, span: float = 86_400.0) -> list[Outcome]:
