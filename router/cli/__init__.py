@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "classifier": ("router.cli.classifier:group", "Train, evaluate and explain the classifier."),
     "bench": ("router.cli.bench:bench", "Measure modes side by side, and routing against each."),
     "simulate": ("router.cli.simulate:simulate", "A fleet and a policy by discrete events."),
+    "replay": ("router.cli.replay:replay", "A decision log through another policy."),
 }
 
 

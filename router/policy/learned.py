@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from functools import lru_cache
 from hashlib import blake2b
@@ -115,8 +114,7 @@ class LearnedPolicy:
             for p in prices
         ]
         share = self._traffic.count(request.model, request.classification.workload_class)
-        # By the root: what is found for one class is of some use for the others too.
-        return self.explorer.pick(options, best, draw, math.sqrt(share) * self._set.horizon)
+        return self.explorer.pick(options, best, draw, share * self._set.horizon)
 
     def _baseline(
         self, request: PolicyInput, prices: Sequence[Price], totals: list[float], best: int

@@ -11,7 +11,7 @@ class PolicySettings:
 
     `exploration_budget` is the share of the seconds served that may be spent on trying a worker
     that is not predicted to be the fastest. `horizon` is for how many requests a better worker
-    found by trying is assumed to be of use (times the root of the class's share of the traffic).
+    found by trying is assumed to be of use (times the class's share of the traffic).
     `switch_margin` is the gain that makes a conversation leave the worker that holds it;
     `tie_margin` the gain that makes a class of requests change its worker.
     """
@@ -23,7 +23,7 @@ class PolicySettings:
     exploration_window: int = 1000  # requests over which the budget holds
     max_loss_s: float = 2.0
     max_loss_share: float = 0.5
-    horizon: float = 180.0
+    horizon: float = 320.0
     baseline_share: float = 0.005
     baseline_answers: int = 20
     baseline_max_loss_s: float = 10.0

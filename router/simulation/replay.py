@@ -112,7 +112,7 @@ def _usable(row: Mapping[str, Any]) -> bool:
 
 def _same_choice(policy: Policy, row: Mapping[str, Any]) -> bool:
     try:
-        return policy.choose(_question(row)).worker == row["outcome"]["worker"]
+        return policy.choose(_question(row)).worker == str(row["outcome"]["worker"])
     except GatewayError:
         return False
 

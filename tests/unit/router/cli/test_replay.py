@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import orjson
+from click.testing import CliRunner
+
+from router.cli.replay import replay
+from router.core import Candidate, CostEstimate, Reason, RoutingDecision
+from router.telemetry.decision_log import row
+from tests.fakes.outcomes import outcome
+
+
+def log(tmp_path, count: int) -> str:
+    rows = []
+    candidates = tuple(
+        Candidate(name, mode, CostEstimate()) for name, mode in (("plain", "ar"), ("prose", "mtp"))
+    )
+    for number in range(count):
+        worker = "plain" if number % 2 else "prose"
+        decision = RoutingDecision(worker, "ar", Reason.EXPLORATION, candidates, "l", 0.5)
+        seconds = 2.0 if worker == "plain" else 1.0
+        rows.append(row(outcome(worker=worker, decision=decision, total_s=seconds)))
+    path = tmp_path / "d.jsonl"
+    path.write_bytes(b"\n".join(map(orjson.dumps, rows)))
+    return str(path)
+
+
+def test_another_policy_is_judged_by_the_log(tmp_path):
+    arguments = [log(tmp_path, 200), "--policy", "static", "--worker", "prose", "--json"]
+    shown = CliRunner().invoke(replay, arguments)
+    assert shown.exit_code == 0
+    figures = orjson.loads(shown.stdout)
+    assert figures["replayed_seconds"] == 1.0
+    assert figures["logged_seconds"] == 1.5
+
+
+def test_too_little_evidence_ends_with_one_sentence(tmp_path):
+    shown = CliRunner().invoke(replay, [log(tmp_path, 10), "--policy", "static"])
+    assert shown.exit_code == 1
+    assert "effective requests of 10" in shown.output
+
+
+def test_an_unknown_policy_is_a_usage_error(tmp_path):
+    shown = CliRunner().invoke(replay, [log(tmp_path, 10), "--policy", "nobody"])
+    assert shown.exit_code == 2
+    assert "there are learned" in shown.output
+
+
+def test_the_table_is_for_people(tmp_path):
+    shown = CliRunner().invoke(replay, [log(tmp_path, 200), "--policy", "static"])
+    assert "replayed_seconds" in shown.stdout

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import orjson
+import pytest
+from click.testing import CliRunner
+
+from router.cli.simulate import simulate
+
+HEAD = "profile,cell,arm,mode,thinking,concurrency,tok_s,unit,measurement_id\n"
+ROWS = (
+    "P,code,a,mtp,on,1,40,per_request,1\nP,code,b,ar,on,1,20,per_request,2\n"
+    "P,prose,a,mtp,on,1,30,per_request,3\nP,prose,b,ar,on,1,20,per_request,4\n"
+)
+
+
+@pytest.fixture
+def cells(tmp_path):
+    path = tmp_path / "cells.csv"
+    path.write_text(HEAD + ROWS)
+    return str(path)
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(simulate, arguments)
+
+
+def test_json_has_the_contracts_fields(cells):
+    shown = run("--cells", cells, "--requests", "40", "--seeds", "2", "--json")
+    assert shown.exit_code == 0
+    figures = orjson.loads(shown.stdout)
+    assert figures["profiles"][0]["profile"] == "P"
+    keys = {"profiles", "worst_vs_oracle", "median_vs_oracle", "worst_vs_best_single"}
+    assert set(figures) == keys
+
+
+def test_the_table_shows_profiles_and_the_bar_and_the_plot_is_drawn(cells, tmp_path):
+    path = tmp_path / "plot.png"
+    shown = run("--cells", cells, "--requests", "40", "--seeds", "1", "--plot", str(path))
+    assert shown.exit_code == 0
+    assert "vs best single" in shown.stdout
+    assert "median vs oracle" in shown.stdout
+    assert path.exists()
+
+
+def test_check_fails_when_the_bar_is_missed(cells):
+    shown = run("--cells", cells, "--requests", "10", "--seeds", "1", "--check", "--json")
+    assert shown.exit_code in (0, 1)
+    figures = orjson.loads(shown.stdout)
+    missed = figures["worst_vs_best_single"] < 0.985 or figures["worst_vs_oracle"] < 0.97
+    assert shown.exit_code == 1 or not missed
+
+
+def test_without_a_file_the_usage_is_shown():
+    shown = run()
+    assert shown.exit_code == 2
+    assert "--cells FILE, or --scenarios" in shown.output
+
+
+def test_a_bad_or_useless_file_is_a_usage_error(tmp_path):
+    path = tmp_path / "bad.csv"
+    path.write_text("a,b\n1,2\n")
+    assert run("--cells", str(path)).exit_code == 2
+    path.write_text(HEAD + "P,code,a,mtp,on,1,40,per_request,1\n")
+    assert "no profile has two cells" in run("--cells", str(path)).output
