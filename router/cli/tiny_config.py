@@ -26,7 +26,8 @@ def write_tiny_config(state_dir: Path) -> Path:
 
     trio = prepare(state_dir / "models")
     # One thread each: on two cores, more threads of three servers only wait for one another.
-    common = {"model": "tiny", "context": 4096, "slots": 2, "threads": 1}
+    # Thinking only where a request asks for it: llama-server's own default is on.
+    common = {"model": "tiny", "context": 4096, "slots": 2, "threads": 1, "reasoning": "off"}
     document = {
         "redis": {"url": "embedded"},
         "models": [{"name": "tiny", "target": str(trio.target)}],
