@@ -28,6 +28,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8080
     processes: int = 1
+    process: int = 0  # which of them this is
     models: tuple[tuple[str, tuple[str, ...]], ...] = ()
     redis_url: str | None = None
     cluster_secret: str = ""

@@ -75,7 +75,8 @@ def build_learned(
     on_close: list[Callable[[], Coroutine[Any, Any, None]]] = [store.aclose]
     background: list[Callable[[], Coroutine[Any, Any, None]]] = [sync.run]
     if settings.state_dir is not None and settings.decision_log:
-        decisions = DecisionLog(settings.state_dir / "decisions.jsonl")
+        which = f"-{settings.process}" if settings.process else ""
+        decisions = DecisionLog(settings.state_dir / f"decisions{which}.jsonl")
         sinks.append(decisions.record)
         on_close.append(partial(_closed, decisions))
     if log_writer is not None:
@@ -126,6 +127,7 @@ def _sight(
     return Sight(
         workers=[worker.record for worker in fleet.everything()],
         alarms=knowledge.alarms,
+        collapses=tuple(knowledge.collapses),
         policy=policy.name,
         status={
             "version": __version__,

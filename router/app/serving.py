@@ -1,110 +1,105 @@
-"""The gateway as an ASGI application and as a server, from start to graceful end."""
+"""The gateway as a server, from the first moment to the graceful end.
+
+It listens before the application has been imported: /health answers at once, and everything else
+waits the fraction of a second until there is something to ask.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import math
+import signal
+import socket
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import structlog
 import uvicorn
 
-from router.api.edge import ENDPOINTS
-from router.api.passthrough import Passthrough
-from router.api.raw import raw_endpoints
-from router.app.parts import build
+from router.app.processes import run_processes
 from router.logs import LineWriter, configure_logs
 
 if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
     from types import FrameType
 
-    from router.app.parts import Parts
+    from router.app.application import GatewayApp
     from router.settings import Settings
-    from workers.clock import Clock
-    from workers.registry import Registry
 
     OnReady = Callable[[str], None]
 
-log = structlog.get_logger(__name__)
-
-RESTART_S: Final = 1.0  # before a failed background task is begun again
+_ALIVE = b'{"status":"ok"}'
 
 
-class GatewayApp:
-    """The ASGI application: hot paths by one dictionary lookup, the rest by FastAPI.
+class Opening:
+    """The ASGI application that is there first, and hands over to the gateway's."""
 
-    FastAPI is imported in the background after the start, so that /health does not wait for it.
-    """
-
-    def __init__(self, parts: Parts) -> None:
-        self.parts = parts
-        edge = parts.services.edge
-        self._hot = {endpoint.value: edge.endpoint(endpoint) for endpoint in ENDPOINTS}
-        self._hot |= Passthrough(edge, parts.exchanges).endpoints()
-        self._hot |= raw_endpoints(parts.services)
-        self._cold: Any = None
-        self._cold_lock = asyncio.Lock()
+    def __init__(self, settings: Settings, log_writer: LineWriter) -> None:
+        self._settings = settings
+        self._log_writer = log_writer
+        self._opened: asyncio.Event = asyncio.Event()
+        self.app: GatewayApp | None = None
+        self.failure: Exception | None = None
+        self.give_up: Callable[[], None] = lambda: None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve one exchange, or the application's own life."""
-        if scope["type"] == "lifespan":
+        app = self.app
+        if app is not None:
+            await app(scope, receive, send)
+        elif scope["type"] == "lifespan":
             await self._live(receive, send)
-            return
-        hot = self._hot.get(scope["path"]) if scope["type"] == "http" else None
-        await (hot or await self._cold_app())(scope, receive, send)
-
-    async def _cold_app(self) -> Any:
-        if self._cold is None:
-            async with self._cold_lock:
-                if self._cold is None:
-                    build_cold_app = await asyncio.to_thread(_import_cold)
-                    self._cold = build_cold_app(self.parts.services)
-        return self._cold
+        elif scope["path"] == "/health" and scope["method"] in ("GET", "HEAD"):
+            await _alive(send)
+        else:
+            await self._opened.wait()
+            await self._then(scope, receive, send)
 
     async def _live(self, receive: Any, send: Any) -> None:
-        """Startup, the background tasks, shutdown: one task group from end to end."""
         await receive()
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_keep_running(run)) for run in self.parts.background]
-            tasks.append(group.create_task(self._warm_up()))
-            await send({"type": "lifespan.startup.complete"})
+        await send({"type": "lifespan.startup.complete"})
+        try:
+            create_app = await asyncio.to_thread(_import_application)
+            self.app = app = create_app(self._settings, log_writer=self._log_writer)
+        except (ValueError, RuntimeError, OSError, ImportError) as error:
+            self.failure = error  # told by `run_gateway`, once the server has let go
+            self._opened.set()
+            self.give_up()
             await receive()
-            for task in tasks:
-                task.cancel()
-        for close in self.parts.on_close:
-            await close()
+        else:
+            await app.live(self._open, receive)
         await send({"type": "lifespan.shutdown.complete"})
 
-    async def _warm_up(self) -> None:
-        await self._cold_app()
+    async def _open(self) -> None:
+        self._opened.set()
+
+    async def _then(self, scope: Any, receive: Any, send: Any) -> None:
+        """What waited goes on; if nothing came of it the server is on its way out."""
+        if self.app is not None:
+            await self.app(scope, receive, send)
 
 
-async def _keep_running(run: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """A background task that fails is reported and begun again: serving must not stop for it."""
-    while True:
-        try:
-            await run()
-        except Exception:
-            log.exception("background_task_failed", task=getattr(run, "__qualname__", repr(run)))
-        await asyncio.sleep(RESTART_S)
+async def _alive(send: Any) -> None:
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(_ALIVE))]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": _ALIVE})
 
 
-def _import_cold() -> Any:
-    from router.api.cold import build_cold_app
+def _import_application() -> Callable[..., GatewayApp]:
+    from router.app.application import create_app
 
-    return build_cold_app
+    return create_app
 
 
 class _Server(uvicorn.Server):
     """uvicorn, telling when it serves, and ending viewers' streams before it waits for them."""
 
-    def __init__(self, config: uvicorn.Config, app: GatewayApp, on_ready: OnReady) -> None:
+    def __init__(self, config: uvicorn.Config, opening: Opening, on_ready: OnReady) -> None:
         super().__init__(config)
-        self._app = app
+        self._opening = opening
         self._on_ready = on_ready
+        opening.give_up = self._give_up
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and say so."""
@@ -115,19 +110,53 @@ class _Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A signal came."""
-        self._app.parts.services.closing.set()
+        if self._opening.app is not None:
+            self._opening.app.parts.services.closing.set()
         super().handle_exit(sig, frame)
+
+    def _give_up(self) -> None:
+        self.should_exit = True
 
 
 def run_gateway(settings: Settings, on_ready: OnReady = lambda url: None) -> None:
     """Serve until SIGINT or SIGTERM, then finish what runs, within `shutdown_grace` seconds.
 
-    `on_ready` is given the URL once the socket listens.
+    `on_ready` is given the URL once the socket listens. With `settings.processes` above one, that
+    many gateways share the address (SO_REUSEPORT) and meet in Redis like those of several hosts.
+
+    Raises:
+        ValueError: the settings name something that does not exist.
+        SystemExit: a process of several could not serve.
     """
+    if settings.processes > 1 and hasattr(socket, "SO_REUSEPORT"):
+        run_processes(settings.processes, partial(_serve_one_of_many, settings, on_ready))
+    else:
+        _serve(settings, on_ready)
+
+
+def _leave(sig: int, frame: FrameType | None) -> NoReturn:
+    raise SystemExit(0)
+
+
+def _serve_one_of_many(settings: Settings, on_ready: OnReady, number: int) -> None:
+    one = replace(settings, processes=1, process=number)
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    with socket.socket(family) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.bind((settings.host, settings.port))
+        _serve(one, on_ready if number == 0 else lambda url: None, [listener])
+
+
+def _serve(
+    settings: Settings, on_ready: OnReady, sockets: list[socket.socket] | None = None
+) -> None:
+    # uvicorn raises the signal again when it is done: what follows must still be done.
+    signal.signal(signal.SIGTERM, _leave)
     writer = configure_logs(settings.log_format, settings.log_level)
-    app = create_app(settings, log_writer=writer)
+    opening = Opening(settings, writer)
     config = uvicorn.Config(
-        app,
+        opening,
         host=settings.host,
         port=settings.port,
         loop="uvloop" if sys.platform != "win32" else "asyncio",
@@ -142,17 +171,8 @@ def run_gateway(settings: Settings, on_ready: OnReady = lambda url: None) -> Non
         timeout_keep_alive=75,
     )
     try:
-        _Server(config, app, on_ready).run()
+        _Server(config, opening, on_ready).run(sockets=sockets)
     finally:
         writer.close()
-
-
-def create_app(
-    settings: Settings,
-    *,
-    registry: Registry | None = None,
-    clock: Clock | None = None,
-    log_writer: LineWriter | None = None,
-) -> GatewayApp:
-    """The gateway as an ASGI application."""
-    return GatewayApp(build(settings, registry=registry, clock=clock, log_writer=log_writer))
+    if opening.failure is not None:
+        raise opening.failure

@@ -36,7 +36,7 @@ async def test_background_tasks_end_with_the_application():
 
 
 async def test_a_failing_background_task_is_begun_again_and_harms_nobody(monkeypatch):
-    monkeypatch.setattr("router.app.serving.RESTART_S", 0.01)
+    monkeypatch.setattr("router.app.application.RESTART_S", 0.01)
     began = []
 
     async def fails() -> None:

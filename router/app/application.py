@@ -1,0 +1,107 @@
+"""The gateway as an ASGI application: hot paths, cold paths, and the background tasks."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from router.api.edge import ENDPOINTS
+from router.api.passthrough import Passthrough
+from router.api.raw import raw_endpoints
+from router.app.parts import build
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
+    from router.app.parts import Parts
+    from router.logs import LineWriter
+    from router.settings import Settings
+    from workers.clock import Clock
+    from workers.registry import Registry
+
+log = structlog.get_logger(__name__)
+
+RESTART_S: Final = 1.0  # before a failed background task is begun again
+
+
+class GatewayApp:
+    """The ASGI application: hot paths by one dictionary lookup, the rest by FastAPI.
+
+    FastAPI is imported in the background after the start, so that nothing hot waits for it.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        edge = parts.services.edge
+        self._hot = {endpoint.value: edge.endpoint(endpoint) for endpoint in ENDPOINTS}
+        self._hot |= Passthrough(edge, parts.exchanges).endpoints()
+        self._hot |= raw_endpoints(parts.services)
+        self._cold: Any = None
+        self._cold_lock = asyncio.Lock()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Serve one exchange, or the application's own life."""
+        if scope["type"] == "lifespan":
+            await receive()
+            await self.live(lambda: send({"type": "lifespan.startup.complete"}), receive)
+            await send({"type": "lifespan.shutdown.complete"})
+            return
+        hot = self._hot.get(scope["path"]) if scope["type"] == "http" else None
+        await (hot or await self._cold_app())(scope, receive, send)
+
+    async def live(
+        self, begun: Callable[[], Awaitable[Any]], ended: Callable[[], Awaitable[Any]]
+    ) -> None:
+        """The background tasks from start to end: one task group; then everything is closed.
+
+        `begun` is awaited once they run, and `ended` returns when it is over.
+        """
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(_keep_running(run)) for run in self.parts.background]
+            tasks.append(group.create_task(self._warm_up()))
+            await begun()
+            await ended()
+            for task in tasks:
+                task.cancel()
+        for close in self.parts.on_close:
+            await close()
+
+    async def _cold_app(self) -> Any:
+        if self._cold is None:
+            async with self._cold_lock:
+                if self._cold is None:
+                    build_cold_app = await asyncio.to_thread(_import_cold)
+                    self._cold = build_cold_app(self.parts.services)
+        return self._cold
+
+    async def _warm_up(self) -> None:
+        await self._cold_app()
+
+
+async def _keep_running(run: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """A background task that fails is reported and begun again: serving must not stop for it."""
+    while True:
+        try:
+            await run()
+        except Exception:
+            log.exception("background_task_failed", task=getattr(run, "__qualname__", repr(run)))
+        await asyncio.sleep(RESTART_S)
+
+
+def _import_cold() -> Any:
+    from router.api.cold import build_cold_app
+
+    return build_cold_app
+
+
+def create_app(
+    settings: Settings,
+    *,
+    registry: Registry | None = None,
+    clock: Clock | None = None,
+    log_writer: LineWriter | None = None,
+) -> GatewayApp:
+    """The gateway as an ASGI application."""
+    return GatewayApp(build(settings, registry=registry, clock=clock, log_writer=log_writer))

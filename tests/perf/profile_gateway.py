@@ -1,0 +1,77 @@
+"""CPU of the gateway process per request and per chunk, everything on, and where it goes.
+
+    python tests/perf/profile_gateway.py [--seconds-of py-spy FILE]
+
+A short version of the comparison for whoever changes the data path: only our gateway, no peers.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+import uvloop
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.perf.load import Load, run
+from tests.perf.targets import start_ours, start_stub
+
+PINNED = "x-specroute-worker: plain\r\n"
+CASES = {
+    "plain, routed": (Load(8, 250), ""),
+    "plain, pinned": (Load(8, 250), PINNED),
+    "plain, routed, 16 tokens": (Load(8, 150, tokens=16), ""),
+    "stream of 16, routed": (Load(8, 150, tokens=16, stream=True), ""),
+    "64 streams at 50/s": (Load(64, 1, tokens=150, gap_ms=20, stream=True), ""),
+}
+
+
+@click.command()
+@click.option("--spy", help="A py-spy binary: writes a profile of the first case.")
+@click.option("--out", default="profile.txt", show_default=True)
+@click.option("--only", type=int, help="Number of one case.")
+@click.option("--times", default=2, show_default=True)
+def main(spy: str | None, out: str, only: int | None, times: int) -> None:
+    """Print CPU microseconds per request of each case."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        stub = start_stub(folder)
+        try:
+            ours = start_ours(folder, stub.port)
+        except RuntimeError:
+            stub.stop()
+            raise
+        try:
+            click.echo(f"health after {ours.started_s:.2f} s; {ours.rss_mb():.0f} MB")
+            uvloop.run(run(Load(8, 100), ours.port, ours.headers))
+            for index, (case, (load, extra)) in enumerate(CASES.items()):
+                if only is not None and index != only:
+                    continue
+                watcher = _spy(spy, ours.process.pid, out) if spy else None
+                for _ in range(times):
+                    before = ours.cpu_s()
+                    sample = uvloop.run(run(load, ours.port, ours.headers + extra))
+                    used = ours.cpu_s() - before
+                    each = 1e6 * used / (load.connections * load.each)
+                    click.echo(f"{case:28s} {each:8.0f} us/request  failures {sample.failures}")
+                    if sample.chunks:
+                        click.echo(f"{'':28s} {1e5 * used / sample.chunks:8.2f} s/100k chunks")
+                if watcher:
+                    watcher.wait()
+            click.echo(f"{ours.rss_mb():.0f} MB after the load")
+        finally:
+            ours.stop()
+            stub.stop()
+
+
+def _spy(spy: str, pid: int, out: str) -> subprocess.Popen[bytes]:
+    argv = [spy, "record", "-p", str(pid), "-r", "500", "-d", "6", "-f", "raw", "-o", out]
+    return subprocess.Popen(argv)
+
+
+if __name__ == "__main__":
+    main()
