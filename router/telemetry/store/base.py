@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 EPOCH_S: Final = 300
 DAY_EPOCHS: Final = 288
 KEEP_DAYS: Final = 30
+_ROUNDING: Final = 1e-6  # of sums that went through text
 
 TIME_SUFFIXES: Final = ("_ms", "_s")
 """Fields of the totals that are sums of times; every other field is a count."""
@@ -122,9 +123,22 @@ class StatsStore(Protocol):
 
 
 def before_cut(row: Moments, epoch: int, cut: Cut | None) -> Moments:
-    """A cell's moments of one epoch as they count after its cut, if it has one."""
+    """A cell's moments of one epoch as they count after its cut, if it has one.
+
+    A store that lost data (an emptied Redis, a failover) no longer holds what the base counts:
+    taking it away would leave sums that no observations have. Then what is there counts in full.
+    """
     if cut is None or epoch > cut.epoch:
         return row
     if epoch < cut.epoch:
         return row.scaled(cut.factor)
-    return row.plus(cut.base, cut.factor - 1.0)
+    left = row.plus(cut.base, cut.factor - 1.0)
+    return left if _are_possible(left) else row
+
+
+def _are_possible(moments: Moments) -> bool:
+    """Whether some observations have these sums: no negative weight, no negative variance."""
+    if moments.n < -_ROUNDING or moments.w < 0.0:
+        return False
+    squares = moments.w * moments.wyy
+    return moments.wy * moments.wy <= squares * (1.0 + _ROUNDING) + _ROUNDING

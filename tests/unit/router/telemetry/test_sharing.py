@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import random
 
 import pytest
 
@@ -171,3 +172,24 @@ async def test_the_task_rolls_up_and_survives_an_outage():
     await store.roll_up(int(gateway.clock.wall() // 300))
     await gateway.sync.sync()
     assert gateway.weight > 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_a_store_that_lost_its_data_leaves_no_impossible_sums(seed):
+    """A cut refers to observations; when a store was emptied they are no longer there to be cut."""
+    dice = random.Random(seed)
+    gateway = Gateway(MemoryStatsStore())
+    for step in range(300):
+        speed = dice.choice((5.0, 60.0)) if step % 20 < 10 else dice.uniform(5.0, 60.0)
+        mode = dice.choice(("ar", "mtp-n3"))
+        gateway.answer(mode=mode, tokens=60, tokens_per_second=speed)
+        gateway.clock.advance(0.2)
+        if step == 150:
+            gateway.sync._store = MemoryStatsStore()
+        if step % 5 == 0:
+            await gateway.sync.sync()
+    for table in gateway.knowledge.tables.values():
+        for cell in table.observed():
+            assert cell.moments.w >= 0
+            assert math.isfinite(table.estimate(cell).mean)
+    assert 3.0 < gateway.speed() < 80.0
