@@ -126,8 +126,9 @@ def _span(snapshot: Snapshot, seconds: float) -> float:
 
 
 def in_flight(snapshot: Snapshot, worker: str) -> int:
-    """Requests on a worker through all gateways."""
-    return sum(int(g.get("inflight", {}).get(worker, 0)) for g in snapshot.gateways.values())
+    """Requests on a worker: each gateway tells what it has heard of all, the others' included."""
+    told = (int(g.get("inflight", {}).get(worker, 0)) for g in snapshot.gateways.values())
+    return max(told, default=0)
 
 
 @dataclass(frozen=True, slots=True)

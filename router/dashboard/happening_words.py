@@ -21,15 +21,24 @@ LETTERS: Final[Mapping[str, str]] = {
     "switch": "W",
     "policy": "P",
     "alarm": "A",
+    "collapse": "C",
 }
 
 
 def sentence(context: Context, row: Mapping[str, Any]) -> str:
     """One happening in words."""
     values = {**row, "class": row.get("workload_class", "")}
-    if values.get("reason"):
+    if row["kind"] == "collapse":
+        values["reason"] = words_for_metric(context, row)
+    elif values.get("reason"):
         values["reason"] = f"({values['reason']})"
     return context.words(f"event_{row['kind']}", **values).strip()
+
+
+def words_for_metric(context: Context, row: Mapping[str, Any]) -> str:
+    """What collapsed: the collapse's own name of the quantity, in the viewer's language."""
+    metric = str(row.get("reason", ""))
+    return context.words.known(f"collapse_{metric.replace(' ', '_')}", metric)
 
 
 def marks(context: Context, name: str = "") -> list[Mark]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from router.core import Outcome
+    from router.telemetry.collapse import Collapse
     from router.telemetry.knowledge import Alarm
     from workers.clock import Clock
     from workers.record import WorkerRecord
@@ -49,6 +50,7 @@ class Sight:
 
     workers: Sequence[WorkerRecord] = ()
     alarms: Sequence[Alarm] = ()
+    collapses: Sequence[Collapse] = ()
     policy: str = ""
     status: Mapping[str, Any] = field(default_factory=dict)  # published as it is
 
@@ -110,6 +112,7 @@ class Chronicle:
         names = {record.spec_hash: record.name for record in sight.workers}
         self._happenings += self._noticer.workers(sight.workers, now)
         self._happenings += self._noticer.alarms(sight.alarms, names)
+        self._happenings += self._noticer.collapses(sight.collapses)
         self._happenings += self._noticer.policy(sight.policy, now)
         del self._happenings[:-HAPPENINGS_WAITING]
         self._status = {"at": now, "policy": sight.policy, **sight.status}

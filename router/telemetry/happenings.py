@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from router.core import Outcome
+    from router.telemetry.collapse import Collapse
     from router.telemetry.knowledge import Alarm
     from workers.record import WorkerRecord
 
@@ -33,6 +34,7 @@ class Kind(StrEnum):
     RESTART = "restart"
     GONE = "gone"
     ALARM = "alarm"  # the change detector raised on a worker's speed for a class
+    COLLAPSE = "collapse"  # drafting got worse or better, and what that has to do with
     SWITCH = "switch"  # a class's usual worker changed
     POLICY = "policy"  # an operator changed the policy
 
@@ -72,6 +74,7 @@ class Noticer:
     _usual: dict[tuple[str, str], str] = field(default_factory=dict)
     _policy: str = ""
     _alarms: float = 0.0  # wall time of the last alarm told
+    _collapses: float = 0.0
 
     def workers(self, records: Iterable[WorkerRecord], now: float) -> Iterator[Happening]:
         """What has changed among the workers."""
@@ -102,6 +105,22 @@ class Noticer:
                 sequence=minute,
             )
         self._alarms = max([self._alarms, *(alarm.wall_time for alarm in fresh)])
+
+    def collapses(self, collapses: Iterable[Collapse]) -> Iterator[Happening]:
+        """Explained changes of drafting not told yet: what changed, by what factor, where."""
+        fresh = [one for one in collapses if one.wall_time > self._collapses]
+        for one in fresh:
+            yield Happening(
+                one.wall_time,
+                Kind.COLLAPSE,
+                model=one.model,
+                workload_class=one.value if one.dimension == "class" else "",
+                before=f"{one.dimension} {one.value}",
+                after=f"{one.factor:.2f}",
+                reason=one.metric,
+                sequence=str(int(one.wall_time // 60)),
+            )
+        self._collapses = max([self._collapses, *(one.wall_time for one in fresh)])
 
     def policy(self, name: str, now: float) -> Iterator[Happening]:
         """A change of the policy."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 EVENTS: Final = 50
-_KINDS: Final = ("restart", "state", "gone", "switch", "policy", "alarm")
+_KINDS: Final = ("restart", "state", "gone", "switch", "policy", "alarm", "collapse")
 
 
 def content(context: Context) -> Markup:

@@ -39,11 +39,14 @@ def test_an_empty_window_knows_nothing() -> None:
     assert (figures.requests, figures.ttft_p50, figures.failed_share) == (0, None, None)
 
 
-def test_queue_and_flight_add_up_over_gateways() -> None:
-    gateways = {"a": {"queue": {"m": 2}, "inflight": {"code": 1}}, "b": {"inflight": {"code": 3}}}
+def test_queues_add_up_over_gateways_and_flights_are_told_whole_by_each() -> None:
+    gateways = {
+        "a": {"queue": {"m": 2}, "inflight": {"code": 1}},
+        "b": {"queue": {"m": 1}, "inflight": {"code": 3}},
+    }
     snapshot = full(gateways=gateways)
-    assert overview(snapshot, 300).waiting == 2
-    assert in_flight(snapshot, "code") == 4
+    assert overview(snapshot, 300).waiting == 3
+    assert in_flight(snapshot, "code") == 3
 
 
 def test_time_saved_is_time_spent_times_what_plain_would_have_added() -> None:

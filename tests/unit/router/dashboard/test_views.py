@@ -9,13 +9,16 @@ import pytest
 
 from router.dashboard.app import CONTENT
 from router.dashboard.figures import Snapshot
+from router.dashboard.happening_words import LETTERS
 from router.dashboard.page import Context, page, trouble
 from router.dashboard.report import nearest_range, render
 from router.dashboard.views import classes, decisions, workers
 from router.dashboard.words import Words
+from router.telemetry.happenings import Kind
+from router.telemetry.history_store import Entry
 from tests.fakes.gateway import record
 from tests.fakes.outcomes import outcome
-from tests.fakes.snapshots import entry, full, speedup
+from tests.fakes.snapshots import NOW, entry, full, speedup
 from workers.registry import Verb
 from workers.state import WorkerState
 
@@ -152,3 +155,20 @@ def test_the_report_is_one_page_without_links_or_scripts(state: str) -> None:
 
 def test_the_report_covers_what_was_asked() -> None:
     assert [nearest_range(s) for s in (60, 86_400, 90_000, 1e9)] == ["1h", "24h", "7d", "7d"]
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [("en", "accepted length is 0.41 × what it was"), ("ru", "принятая длина теперь 0.41 ×")],
+)
+def test_every_kind_of_happening_has_words_and_a_letter(language: str, text: str) -> None:
+    row = {"at": NOW, "model": "tiny", "worker": "code", "before": "class prose", "after": "0.41"}
+    entries = [
+        Entry(f"{i}-0", row | {"kind": kind.value, "reason": "accepted length"})
+        for i, kind in enumerate(Kind)
+    ]
+    context = Context(full(happenings=tuple(entries)), Words(language))
+    html = CONTENT["timelines"](context)
+    assert set(LETTERS) == {kind.value for kind in Kind}
+    assert text in html
+    assert "{" not in html

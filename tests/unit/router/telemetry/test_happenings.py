@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from router.core import Reason
+from router.telemetry.collapse import Collapse
 from router.telemetry.happenings import VOTES, Kind, Noticer
 from router.telemetry.knowledge import Alarm
 from tests.fakes.gateway import record
@@ -42,6 +43,14 @@ def test_an_alarm_is_told_once_with_its_workers_name() -> None:
     (told,) = noticer.alarms(alarms, {"hash-code": "code"})
     assert (told.worker, told.workload_class) == ("code", "prose")
     assert list(noticer.alarms(alarms, {})) == []
+
+
+def test_an_explained_collapse_is_told_once() -> None:
+    noticer = Noticer()
+    found = [Collapse("m", "accepted length", "class", "prose", 0.41, 9, 5.0)]
+    (told,) = noticer.collapses(found)
+    assert (told.workload_class, told.before, told.after) == ("prose", "class prose", "0.41")
+    assert list(noticer.collapses(found)) == []
 
 
 def test_a_policy_change() -> None:
