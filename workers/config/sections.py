@@ -37,6 +37,11 @@ def _mode_name(value: Any) -> str:
     return str(value)
 
 
+def _switch(value: Any) -> Any:
+    """YAML reads an unquoted on or off as a boolean."""
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+
+
 def _layers(value: Any) -> int | str:
     if value == "all":
         return "all"
@@ -73,6 +78,7 @@ _STRING = WithJsonSchema({"type": "string"})
 _OPTIONAL = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "null"}]})
 WorkerName = Annotated[str, BeforeValidator(_worker_name)]
 ModelName = Annotated[str, BeforeValidator(_model_name)]
+Switch = Annotated[Literal["on", "off", "auto"], BeforeValidator(_switch)]
 ModeName = Annotated[
     str, BeforeValidator(_mode_name), WithJsonSchema({"type": "string", "enum": list(MODES)})
 ]
@@ -197,7 +203,7 @@ class WorkerSection(Section):
     kv: Literal["split", "unified"] = "split"
     threads: Count | None = None
     dialect: Literal["auto", "stock", "patched"] = "auto"
-    reasoning: Literal["on", "off", "auto"] = "auto"
+    reasoning: Switch = "auto"
     n_max: Count | None = None
     n_min: Annotated[int, Field(ge=0)] | None = None
     p_min: Share | None = None

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from workers.config import check_config, default_config
+from workers.config import check_config, default_config, load_config
 
 
 @dataclass(frozen=True)
@@ -39,3 +39,16 @@ def test_a_configuration_does_not_change():
     config = default_config(Trio())
     with pytest.raises(ValidationError, match="frozen"):
         config.server.port = 1
+
+
+def test_an_unquoted_on_or_off_is_meant_as_written(tmp_path):
+    path = tmp_path / "c.yaml"
+    path.write_text(
+        "models: [{name: m, target: m.gguf}]\n"
+        "workers:\n"
+        "  - {name: a, model: m, mode: ar, reasoning: off}\n"
+        "  - {name: b, model: m, mode: ar, reasoning: on}\n"
+        "  - {name: c, model: m, mode: ar, reasoning: auto}\n"
+    )
+    specs = load_config(path, {}).worker_specs()
+    assert [spec.reasoning for spec in specs] == ["off", "on", "auto"]
