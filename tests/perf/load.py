@@ -25,6 +25,7 @@ class Sample:
     delays: list[float] = field(default_factory=list)  # of content after it was sent
     chunks: int = 0
     failures: int = 0
+    seconds: float = 0.0  # what the whole load took
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,100 @@
+"""Several serving processes: one address, restarts, and nobody left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from tests.support.running import free_port
+from tests.support.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CONFIG = """\
+redis: {{url: 'redis://127.0.0.1:1'}}
+models: [{{name: tiny, target: tiny.gguf}}]
+server: {{processes: 2, port: {port}}}
+workers: [{{name: plain, model: tiny}}]
+"""
+
+
+@contextlib.contextmanager
+def _two(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    port = free_port()
+    (folder / "c.yaml").write_text(CONFIG.format(port=port))
+    argv = ["gateway", "-c", str(folder / "c.yaml"), "--state-dir", str(folder / "state")]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "router", *argv],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        yield process, f"http://127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def _children(pid: int) -> set[int]:
+    with contextlib.suppress(OSError):
+        text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+        return {int(one) for one in text.split()}
+    return set()
+
+
+def _lives(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+async def _serves(url: str) -> None:
+    async with asyncio.timeout(60), httpx.AsyncClient(base_url=url) as client:
+        while True:
+            with contextlib.suppress(httpx.HTTPError):
+                if (await client.get("/v1/models")).status_code == 200:
+                    return
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.slow
+async def test_one_that_dies_is_started_again_and_all_end_together(tmp_path):
+    with _two(tmp_path) as (parent, url):
+        await _serves(url)
+        before = _children(parent.pid)
+        assert len(before) == 2
+        lost = min(before)
+        os.kill(lost, signal.SIGKILL)
+        await until(
+            lambda: len(_children(parent.pid)) == 2 and lost not in _children(parent.pid), 60
+        )
+        await _serves(url)
+        family = _children(parent.pid)
+        await asyncio.sleep(1.0)  # until the new one has its handlers
+        parent.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(parent.wait, 30) == 0
+        assert not any(map(_lives, family))
+        text = await asyncio.to_thread(parent.stdout.read)
+    assert f"serving {url}" in text
+    assert "Traceback" not in text
+
+
+@pytest.mark.slow
+async def test_no_orphan_when_the_parent_is_killed(tmp_path):
+    with _two(tmp_path) as (parent, url):
+        await _serves(url)
+        family = _children(parent.pid)
+        parent.kill()
+        await until(lambda: not any(map(_lives, family)), 20)
