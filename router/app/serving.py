@@ -38,7 +38,8 @@ class Opening:
     def __init__(self, settings: Settings, log_writer: LineWriter) -> None:
         self._settings = settings
         self._log_writer = log_writer
-        self._opened: asyncio.Event = asyncio.Event()
+        self.listening = asyncio.Event()  # set by the server: nothing heavy begins before
+        self._opened = asyncio.Event()
         self.app: GatewayApp | None = None
         self.failure: Exception | None = None
         self.give_up: Callable[[], None] = lambda: None
@@ -59,6 +60,7 @@ class Opening:
     async def _live(self, receive: Any, send: Any) -> None:
         await receive()
         await send({"type": "lifespan.startup.complete"})
+        await self.listening.wait()
         try:
             create_app = await asyncio.to_thread(_import_application)
             self.app = app = create_app(self._settings, log_writer=self._log_writer)
@@ -107,6 +109,7 @@ class _Server(uvicorn.Server):
         if self.started:
             host, port = self.config.host, self.config.port
             self._on_ready(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+        self._opening.listening.set()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A signal came."""

@@ -39,6 +39,7 @@ async def test_alive_before_there_is_an_application_and_others_wait_for_it():
         assert not early.done()
         life = group.create_task(_lifespan(opening, messages, said))
         await messages.put({"type": "lifespan.startup"})
+        opening.listening.set()
         await until(lambda: opening.app is not None)
         assert (await early).json()["data"][0]["id"] == "tiny"
         assert (await client.get("/health")).json() == {"status": "ok"}
