@@ -21,6 +21,20 @@ def stack(tmp_path_factory: pytest.TempPathFactory):
 
 
 @pytest.fixture
+def start():
+    """Starts stacks that are stopped when the test ends, however it ends."""
+    started = []
+
+    def run(state_dir: Path):
+        started.append(start_stack(state_dir))
+        return started[-1]
+
+    yield run
+    for running in started:
+        stop_stack(running)
+
+
+@pytest.fixture
 def own_stack(tmp_path: Path):
     """An `up` of this test alone, for tests that break it."""
     running = start_stack(tmp_path / "state")

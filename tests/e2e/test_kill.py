@@ -9,7 +9,7 @@ import threading
 import httpx
 import pytest
 
-from tests.support.running import processes_below, start_stack, stop_stack
+from tests.support.running import processes_below, stop_stack
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
@@ -72,8 +72,8 @@ def test_a_killed_worker_comes_back_and_nobody_else_notices(own_stack):
             assert row["pid"] == before[name]["pid"]
 
 
-def test_kill_of_up_leaves_no_process(tmp_path):
-    stack = start_stack(tmp_path / "state")
+def test_kill_of_up_leaves_no_process(tmp_path, start):
+    stack = start(tmp_path / "state")
     assert len(processes_below(stack.state_dir)) >= 5  # up, redis, agent, gateway, workers
     stack.process.send_signal(signal.SIGKILL)
     stack.process.wait()
@@ -81,27 +81,24 @@ def test_kill_of_up_leaves_no_process(tmp_path):
 
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
-def test_the_polite_ways_out_leave_nothing(tmp_path, sign):
-    stack = start_stack(tmp_path / "state")
+def test_the_polite_ways_out_leave_nothing(tmp_path, start, sign):
+    stack = start(tmp_path / "state")
     stack.process.send_signal(sign)
     assert stack.process.wait(timeout=30) in (0, 130)
     assert processes_below(stack.state_dir) == []
 
 
-def test_state_survives_a_restart(tmp_path):
-    stack = start_stack(tmp_path / "state")
+def test_state_survives_a_restart(tmp_path, start):
+    stack = start(tmp_path / "state")
     token = (stack.state_dir / "admin-token").read_text()
     answer = httpx.post(stack.url + "/v1/chat/completions", json=BODY, timeout=60)
     assert answer.status_code == 200
     stack.wait_until(lambda: _classes(stack), 15, "the outcome in /ops/classes")
     seen = _classes(stack)
     stop_stack(stack)
-    again = start_stack(tmp_path / "state")
-    try:
-        assert (again.state_dir / "admin-token").read_text() == token
-        again.wait_until(lambda: _classes(again) == seen, 15, "learned state back from Redis")
-    finally:
-        stop_stack(again)
+    again = start(tmp_path / "state")
+    assert (again.state_dir / "admin-token").read_text() == token
+    again.wait_until(lambda: _classes(again) == seen, 15, "learned state back from Redis")
 
 
 def _classes(stack) -> dict[str, int]:
