@@ -94,6 +94,31 @@ class Moments:
         """Moments of the same data at `factor` times its weight."""
         return Moments(self.n * factor, self.w * factor, self.wy * factor, self.wyy * factor)
 
+    def shifted(self, by: float) -> Moments:
+        """Moments of the same data with `by` added to every observation."""
+        wyy = self.wyy + 2.0 * by * self.wy + self.w * by * by
+        return Moments(self.n, self.w, self.wy + self.w * by, wyy)
+
+
+class _Run:
+    """One side of a CUSUM since it was last 0: its sum, and how far off those answers were."""
+
+    __slots__ = ("answers", "offs", "total")
+
+    def __init__(self) -> None:
+        self.total = 0.0
+        self.answers = 0
+        self.offs = 0.0
+
+    def follow(self, drift: float, off: float) -> None:
+        """Enter one answer."""
+        self.total += drift
+        if self.total <= 0.0:
+            self.total, self.answers, self.offs = 0.0, 0, 0.0
+        else:
+            self.answers += 1
+            self.offs += off
+
 
 class _Node:
     """One effect and the observed cells that share it."""
@@ -125,8 +150,7 @@ class Cell:
     __slots__ = (
         "below",
         "crossed",
-        "cusum_down",
-        "cusum_up",
+        "falling",
         "fitted",
         "grouped",
         "key",
@@ -135,6 +159,7 @@ class Cell:
         "nested",
         "nodes",
         "offset",
+        "rising",
         "shared",
         "shares",
     )
@@ -157,8 +182,8 @@ class Cell:
         self.moments = Moments()
         self.fitted = offset
         self.shares = [0.0] * len(nodes)  # precision this cell lends to each of its nodes
-        self.cusum_up = 0.0
-        self.cusum_down = 0.0
+        self.rising = _Run()
+        self.falling = _Run()
 
 
 def _below(levels: tuple[Level, ...]) -> tuple[float, ...]:
@@ -325,17 +350,29 @@ class EffectTable:
         guess = self.estimate(cell)
         spread = (guess.variance + self._noise_var / max(weight, 1e-3)) ** 0.5
         clip, slack = self.shape.cusum_clip, self.shape.cusum_slack
-        score = max(-clip, min(clip, (y - guess.mean) / spread))
-        cell.cusum_up = max(0.0, cell.cusum_up + score - slack)
-        cell.cusum_down = max(0.0, cell.cusum_down - score - slack)
-        if max(cell.cusum_up, cell.cusum_down) < self.shape.cusum_limit:
+        off = y - guess.mean
+        score = max(-clip, min(clip, off / spread))
+        for run, drift in ((cell.rising, score), (cell.falling, -score)):
+            run.follow(drift - slack, off)
+        raised = max(cell.rising, cell.falling, key=lambda run: run.total)
+        if raised.total < self.shape.cusum_limit:
             return False
-        cell.cusum_up = cell.cusum_down = 0.0
+        self._cut(cell, raised.offs / raised.answers)
+        return True
+
+    def _cut(self, cell: Cell, jump: float) -> None:
+        """The cell changed by `jump`, which is its own affair: what it shares stays as it was.
+
+        Without the shift the others would be thought to have changed as well: a drop of one arm
+        would be put down to the text, and the arm that is now the best would never be found.
+        """
         factor = min(1.0, self.shape.after_change / cell.moments.w)
-        self.forget(cell, factor)
+        cell.rising, cell.falling = _Run(), _Run()
+        cell.offset += jump
+        cell.fitted += jump
+        self.put(cell, cell.moments.scaled(factor).shifted(jump))
         if self.on_change is not None:
             self.on_change(cell, factor)
-        return True
 
     def _evict(self) -> None:
         """Drop the cells that never saw data, else the lightest tenth."""

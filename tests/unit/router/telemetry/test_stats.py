@@ -146,6 +146,21 @@ def test_a_halved_speed_is_noticed_within_a_few_answers():
     assert table.estimate(target).mean == pytest.approx(1.0 + math.log(0.5), abs=0.15)
 
 
+def test_a_change_of_one_worker_is_not_put_down_to_the_text():
+    table = EffectTable()
+    for _ in range(60):
+        table.add(cell(table, "a", "t"), 1.0, 1.0)
+        table.add(cell(table, "a", "other"), 1.0, 1.0)
+        table.add(cell(table, "b", "other"), 0.5, 1.0)
+    table.sweep(20)
+    before = table.estimate(cell(table, "b", "t")).mean
+    for _ in range(20):
+        table.add(cell(table, "a", "t"), 1.0 + math.log(0.5), 1.0)
+    table.sweep(20)
+    assert table.estimate(cell(table, "a", "t")).mean == pytest.approx(1.0 + math.log(0.5), abs=0.1)
+    assert table.estimate(cell(table, "b", "t")).mean == pytest.approx(before, abs=0.1)
+
+
 def test_noise_alone_seldom_raises_the_alarm():
     table = EffectTable()
     target = cell(table, "a", "t")
