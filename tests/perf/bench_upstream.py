@@ -86,8 +86,6 @@ def serve(pipe: Connection) -> None:
     uvloop.run(main())
 
 
-
-
 async def through_seam(name: str, url: str, work: Callable[[Any], Awaitable[None]]) -> None:
     upstream = build_upstream(name)
 

@@ -123,6 +123,7 @@ static int is_stream(const char *body) {
 
 static int answer(int fd, struct connection *c, const char *body) {
     int tokens = number(body, "\"max_tokens\"");
+    if (tokens < 1) tokens = number(body, "\"max_completion_tokens\"");
     if (tokens < 1) tokens = 1;
     if (!is_stream(body)) return put_plain(fd, tokens);
     static const char head[] =
