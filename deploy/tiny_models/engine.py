@@ -12,13 +12,13 @@ import time
 import urllib.request
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stopwatch import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 MODES = ("ar", "mtp", "dflash2")
 START_SECONDS = 60.0
@@ -30,6 +30,7 @@ class Engine:
 
     mode: str
     url: str
+    pid: int
 
     def ask(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """POST a JSON body, return the JSON answer."""
@@ -39,6 +40,12 @@ class Engine:
         )
         with urllib.request.urlopen(request, timeout=600) as answer:
             return json.loads(answer.read())
+
+
+def cpu_seconds(engine: Engine) -> float:
+    """Processor time of the server so far (Linux): what a busy machine does not distort."""
+    tasks = Path(f"/proc/{engine.pid}/task").glob("*/schedstat")
+    return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 
 
 def serve(mode: str, target: str, draft: str, port: int, slots: int, context: int) -> None:
@@ -82,10 +89,11 @@ def engines(
             port = free_port()
             args = [mode, str(target), str(draft), str(port), str(slots), str(context)]
             command = [sys.executable, __file__, *args]
-            running.append(
-                subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            process = subprocess.Popen(
+                command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
             )
-            found.append(Engine(mode, f"http://127.0.0.1:{port}"))
+            running.append(process)
+            found.append(Engine(mode, f"http://127.0.0.1:{port}", process.pid))
         for engine in found:
             await_ready(engine)
         yield found

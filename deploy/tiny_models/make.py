@@ -11,8 +11,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 SHIPPED = HERE.parents[1] / "workers" / "tiny"
 CORPUS_ROWS = 12_000
-SELF_PLAY_PROMPTS = 6_000
-TARGET_MINUTES, DRAFT_MINUTES = 72.0, 30.0
+SELF_PLAY_PROMPTS = 2_400
+TARGET_MINUTES, MTP_MINUTES, DFLASH_MINUTES = 70.0, 33.0, 43.0
 TRAINERS = 2
 
 
@@ -58,11 +58,11 @@ def stage(args: argparse.Namespace) -> None:
     elif args.stage == "mtp":
         import train_mtp
 
-        train_mtp.run(work, DRAFT_MINUTES)
+        train_mtp.run(work, MTP_MINUTES)
     elif args.stage == "dflash":
         import train_dflash
 
-        train_dflash.run(work, DRAFT_MINUTES)
+        train_dflash.run(work, DFLASH_MINUTES)
     elif args.stage == "selfplay":
         import selfplay
 

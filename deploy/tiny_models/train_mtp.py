@@ -100,7 +100,7 @@ def run(folder: Path, minutes: float) -> None:
         loss.backward()
         pair.step(budget.factor(step))
         step += 1
-        hits = [r if step == 1 else 0.95 * h + 0.05 * r for h, r in zip(hits, right, strict=True)]
+        hits = [0.95 * h + 0.05 * r if h else r for h, r in zip(hits, right, strict=True)]
         if step % 10 == 0:
             text = " ".join(f"{h:.3f}" for h in hits)
             report("mtp", step, budget, f"loss {loss.item():.3f} agree {text}")
