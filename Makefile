@@ -60,8 +60,10 @@ test-engine: install-dev  ## builds a real llama-server (ten minutes) and runs t
 proof: install-dev  ## long proofs: faults twenty times over, soak
 	SPECROUTE_PROOF=1 $(BIN)/pytest tests -m "slow" --timeout 3600
 
-perf: install-dev  ## measurements, reported and never asserted
+perf: install-dev  ## measurements, reported and never asserted; needs cc and nginx
 	$(BIN)/specroute bench --quick
+	sh tests/perf/peers.sh $${TMPDIR:-/tmp}/specroute-peers
+	$(BIN)/python tests/perf/compare.py --peers $${TMPDIR:-/tmp}/specroute-peers --rounds 5 --json perf.json --markdown perf.md
 
 lock:  ## repin; hashes and no index address
 	$(BIN)/pip-compile -q --generate-hashes --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --strip-extras --allow-unsafe --no-header --extra gateway --extra local -o requirements.lock pyproject.toml
