@@ -35,6 +35,7 @@ class Streams:
     tokens: int = 0
     open: int = 0
     workers: Counter[str] = field(default_factory=Counter)
+    running: Counter[str] = field(default_factory=Counter)  # by worker, just now
     finished: Counter[int] = field(default_factory=Counter)  # streams by client
     reasons: list[str] = field(default_factory=list)
 
@@ -88,8 +89,13 @@ async def _stream(client: httpx.AsyncClient, body: dict[str, Any], streams: Stre
         try:
             async with client.stream("POST", "/v1/chat/completions", json=body) as answer:
                 if answer.status_code == 200:
-                    streams.workers[answer.headers.get("x-specroute-worker", "")] += 1
-                    return await _read(answer, body["max_tokens"], streams)
+                    worker = answer.headers.get("x-specroute-worker", "")
+                    streams.workers[worker] += 1
+                    streams.running[worker] += 1
+                    try:
+                        return await _read(answer, body["max_tokens"], streams)
+                    finally:
+                        streams.running[worker] -= 1
                 text = (await answer.aread()).decode(errors="replace")
                 streams.reasons.append(f"{answer.status_code}: {text[:200]}")
         except _BEFORE_AN_ANSWER as error:
