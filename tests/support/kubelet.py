@@ -140,13 +140,15 @@ class Pod:
 
     def _family(self) -> list[int]:
         """The process and its descendants."""
-        found, todo = [], [self.pid]
-        while todo:
-            pid = todo.pop()
-            found.append(pid)
-            with contextlib.suppress(OSError):
-                children = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-                todo += [int(child) for child in children.split()]
+        parents: dict[int, int] = {}
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                with contextlib.suppress(OSError):
+                    after_name = (entry / "stat").read_text().rpartition(")")[2]
+                    parents[int(entry.name)] = int(after_name.split()[1])
+        found = [self.pid]
+        for pid in found:
+            found += [child for child, parent in parents.items() if parent == pid]
         return found
 
     async def _start_container(self) -> None:
