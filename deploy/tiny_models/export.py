@@ -140,6 +140,10 @@ def target_header(w: gguf.GGUFWriter) -> None:
     depth = s.depth + s.zero_layers
     w.add_name("specroute-tiny")
     w.add_license("Apache-2.0")
+    # Cut-off sampling makes a small model's prose repeat itself, which is falsely predictable.
+    w.add_sampling_top_k(0)
+    w.add_sampling_top_p(1.0)
+    w.add_sampling_min_p(0.0)
     w.add_context_length(s.context)
     w.add_embedding_length(s.width)
     w.add_block_count(depth + 1)

@@ -1,4 +1,4 @@
-"""Rewrite a qwen35 GGUF with layers of zeros between the trunk and its MTP block."""
+"""Rewrite the shipped GGUF files for use: float32, and layers of zeros after the trunk."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    Floats = NDArray[np.float32]
+
 # The writer sets these itself.
 OWN_FIELDS = frozenset(
     ("general.architecture", "GGUF.version", "GGUF.tensor_count", "GGUF.kv_count")
@@ -21,7 +23,7 @@ BLOCK = re.compile(r"blk\.(\d+)\.(.+)")
 
 
 def deepen(source: Path, out: Path, extra: int) -> None:
-    """Write `out` like `source` with `extra` more layers whose output is zero.
+    """Write `out` like `source` with `extra` more layers whose output is zero, all in float32.
 
     A new layer is shaped like the source's last trunk layer (full attention); its matrices are
     zero and its norms one, because a zero norm would divide nothing into NaN on some backends.
@@ -30,19 +32,24 @@ def deepen(source: Path, out: Path, extra: int) -> None:
     reader = gguf.GGUFReader(source)
     depth = _uint(reader, "qwen35.block_count") - _uint(reader, "qwen35.nextn_predict_layers")
     writer = gguf.GGUFWriter(out, "qwen35")
-    for name, field in reader.fields.items():
-        if name not in OWN_FIELDS:
-            _copy_field(writer, name, field, depth, extra)
+    _copy_fields(writer, reader, depth, extra)
     for tensor in reader.tensors:
-        _add(writer, _shifted(tensor.name, depth, extra), tensor.data, tensor)
+        writer.add_tensor(_shifted(tensor.name, depth, extra), _wide(tensor))
     for tensor in _attention_layer(reader, depth - 1):
         for i in range(extra):
             rest = tensor.name.split(".", 2)[2]
-            _add(writer, f"blk.{depth + i}.{rest}", _silent(tensor), tensor)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+            writer.add_tensor(f"blk.{depth + i}.{rest}", _silent(tensor))
+    _finish(writer)
+
+
+def widen(source: Path, out: Path) -> None:
+    """Write the drafter `out` like `source` in float32."""
+    reader = gguf.GGUFReader(source)
+    writer = gguf.GGUFWriter(out, "dflash")
+    _copy_fields(writer, reader, 0, 0)
+    for tensor in reader.tensors:
+        writer.add_tensor(tensor.name, _wide(tensor))
+    _finish(writer)
 
 
 def _uint(reader: gguf.GGUFReader, key: str) -> int:
@@ -50,6 +57,12 @@ def _uint(reader: gguf.GGUFReader, key: str) -> int:
     if field is None:
         raise ValueError(f"the model file has no {key}")
     return int(field.contents())
+
+
+def _copy_fields(writer: gguf.GGUFWriter, reader: gguf.GGUFReader, depth: int, extra: int) -> None:
+    for name, field in reader.fields.items():
+        if name not in OWN_FIELDS:
+            _copy_field(writer, name, field, depth, extra)
 
 
 def _copy_field(
@@ -81,13 +94,25 @@ def _attention_layer(reader: gguf.GGUFReader, index: int) -> list[gguf.ReaderTen
     return found
 
 
-def _silent(tensor: gguf.ReaderTensor) -> NDArray[np.uint8]:
-    """Ones for a norm, zeros for the rest (all-zero bytes are zero in every block format)."""
-    fill = np.ones_like if tensor.name.endswith("norm.weight") else np.zeros_like
-    return fill(tensor.data)
+def _wide(tensor: gguf.ReaderTensor) -> Floats:
+    """The tensor's values as float32.
+
+    Not for precision: in q8_0 llama.cpp rounds the activations too, and where one token and a
+    batch of drafts differ in the last bit that rounding can tip a greedy choice. In float32 the
+    three modes agree.
+    """
+    values: Floats = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
+    return np.ascontiguousarray(values, dtype=np.float32)
 
 
-def _add(
-    writer: gguf.GGUFWriter, name: str, data: NDArray[np.uint8], like: gguf.ReaderTensor
-) -> None:
-    writer.add_tensor(name, data, raw_dtype=like.tensor_type)
+def _silent(tensor: gguf.ReaderTensor) -> Floats:
+    """Ones for a norm, zeros for the rest."""
+    values = _wide(tensor)
+    return np.ones_like(values) if tensor.name.endswith("norm.weight") else np.zeros_like(values)
+
+
+def _finish(writer: gguf.GGUFWriter) -> None:
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()

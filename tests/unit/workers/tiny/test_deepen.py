@@ -8,7 +8,7 @@ import gguf
 import numpy as np
 import pytest
 
-from workers.tiny.deepen import deepen
+from workers.tiny.deepen import deepen, widen
 from workers.tiny.trio import SHIPPED_DRAFT, SHIPPED_TARGET
 
 if TYPE_CHECKING:
@@ -72,18 +72,28 @@ def test_added_layers_are_zero_but_for_their_norms(
         assert set(tensors) == set(layer(shipped, depth - 1))
         for name, tensor in tensors.items():
             expected = 1.0 if name.endswith("norm.weight") else 0.0
-            values = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
-            assert np.all(values == expected), name
+            assert np.all(values(tensor) == expected), name
 
 
-def test_trained_tensors_are_copied_byte_for_byte(
-    shipped: gguf.GGUFReader, deep: gguf.GGUFReader
-) -> None:
+def values(tensor: gguf.ReaderTensor) -> np.ndarray:
+    return gguf.quants.dequantize(tensor.data, tensor.tensor_type)
+
+
+def test_trained_tensors_keep_their_values(shipped: gguf.GGUFReader, deep: gguf.GGUFReader) -> None:
     depth, found = trunk_depth(shipped), {t.name: t for t in deep.tensors}
     for tensor in shipped.tensors:
         name = tensor.name.replace(f"blk.{depth}.", f"blk.{depth + EXTRA}.")
-        assert found[name].tensor_type == tensor.tensor_type
-        assert np.array_equal(found[name].data, tensor.data), name
+        assert found[name].tensor_type == gguf.GGMLQuantizationType.F32
+        assert np.array_equal(values(found[name]), values(tensor)), name
+
+
+def test_the_drafter_keeps_its_values(tmp_path: Path) -> None:
+    widen(SHIPPED_DRAFT, tmp_path / "draft.gguf")
+    before, after = gguf.GGUFReader(SHIPPED_DRAFT), gguf.GGUFReader(tmp_path / "draft.gguf")
+    assert [t.name for t in after.tensors] == [t.name for t in before.tensors]
+    assert set(after.fields) == set(before.fields)
+    for old, new in zip(before.tensors, after.tensors, strict=True):
+        assert np.array_equal(values(old), values(new)), old.name
 
 
 def test_mtp_head_is_the_last_block(deep: gguf.GGUFReader) -> None:

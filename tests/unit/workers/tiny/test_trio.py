@@ -31,7 +31,7 @@ def test_writes_both_files_and_nothing_else(tmp_path: Path) -> None:
     found = prepare(tmp_path / "new" / "cache", 1)
     assert {found.target, found.draft} == set((tmp_path / "new" / "cache").iterdir())
     assert found.target.read_bytes()[:4] == b"GGUF"
-    assert found.draft.read_bytes() == SHIPPED_DRAFT.read_bytes()
+    assert found.draft.read_bytes()[:4] == b"GGUF"
 
 
 def test_second_call_writes_nothing(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
 def test_depth_and_content_change_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = prepare(tmp_path, 1)
     assert prepare(tmp_path, 2).target != first.target
-    other = tmp_path / "other.gguf"
+    other = tmp_path / "another.gguf"
     shutil.copyfile(SHIPPED_DRAFT, other)
     with other.open("ab") as file:
         file.write(b"\0")
