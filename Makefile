@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: up chromium promtool test test-fast test-engine check format proof perf lock tiny clean install install-dev
+.PHONY: up manifests chromium promtool test test-fast test-engine check format proof perf lock tiny clean install install-dev
 
 up: install  ## install and serve the bundled tiny model on 127.0.0.1:8080
 	@$(BIN)/specroute up
@@ -68,6 +68,10 @@ perf: install-dev  ## measurements, reported and never asserted; needs cc and ng
 lock:  ## repin; hashes and no index address
 	$(BIN)/pip-compile -q --generate-hashes --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --strip-extras --allow-unsafe --no-header --extra gateway --extra local -o requirements.lock pyproject.toml
 	$(BIN)/pip-compile -q --generate-hashes --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --strip-extras --allow-unsafe --no-header --extra gateway --extra local --extra otel --extra dev -c requirements.lock -o requirements-dev.lock pyproject.toml
+	LOCKER=$(BIN)/pip-compile deploy/lock.sh
+
+manifests: install-dev  ## the chart's value sets as plain objects
+	$(BIN)/python k8s/render.py
 
 clean:
 	rm -rf $(VENV) .specroute .pytest_cache .mypy_cache .ruff_cache

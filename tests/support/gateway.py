@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import httpx
@@ -16,7 +17,7 @@ from router.settings import Settings
 from tests.fakes.gateway import record
 from tests.support.waiting import until
 from workers.clock import SystemClock
-from workers.registry import MemoryRegistry
+from workers.registry import MemoryRegistry, RegistryUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -96,10 +97,21 @@ async def gateway(
             running = RunningGateway(url, app, registry, outcomes, client, server)
             try:
                 await running.publish(*records)
+                beating = group.create_task(_beat(registry))
                 yield running
+                beating.cancel()
             finally:  # also after a failure, so that it does not spread to other tests
                 server.should_exit = True
                 await serving
+
+
+async def _beat(registry: Registry) -> None:
+    """What an agent does: on a slow machine a test outlives a record's ten seconds."""
+    while True:
+        await asyncio.sleep(2.0)
+        with contextlib.suppress(RegistryUnavailable):
+            for one in await registry.list():
+                await registry.heartbeat(replace(one, heartbeat_at=SystemClock().wall()))
 
 
 def worker_at(url: str, name: str = "plain", **changes) -> WorkerRecord:

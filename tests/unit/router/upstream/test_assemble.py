@@ -173,6 +173,8 @@ def test_odd_events_do_no_harm(body):
         ({"n": "1"}, False),
         ({"best_of": 3}, False),
         ({"verbose": True}, False),
+        ({"messages": [], "logprobs": True}, False),
+        ({"prompt": "a", "logprobs": 2}, True),
     ],
 )
 def test_what_can_be_assembled(payload, expected):
