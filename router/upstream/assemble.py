@@ -30,14 +30,14 @@ def can_assemble(payload: Mapping[str, Any]) -> bool:
     """Whether a plain chat or text completion has one choice and nothing a stream leaves out."""
     if payload.get("n") not in (None, 1) or payload.get("best_of") not in (None, 1):
         return False
-    if payload.get("verbose") or _loses_logprobs(payload):
+    if payload.get("verbose") or _wants_logprobs(payload):
         return False
     return not _has_many_prompts(payload.get("prompt"))
 
 
-def _loses_logprobs(payload: Mapping[str, Any]) -> bool:
-    """A chat stream leaves out the logprobs of tokens it swallows, such as thinking tags."""
-    return bool(payload.get("logprobs")) and "messages" in payload
+def _wants_logprobs(payload: Mapping[str, Any]) -> bool:
+    """A stream leaves out the logprobs of tokens it swallows, such as thinking tags."""
+    return payload.get("logprobs") not in (None, False)
 
 
 def _has_many_prompts(prompt: Any) -> bool:

@@ -40,6 +40,10 @@ class Home(Protocol):
         """Take a connection that may carry another request."""
         ...
 
+    def try_out(self, connection: Connection) -> None:
+        """Hold a connection that carried a stream, until it is known whether it lives on."""
+        ...
+
     def forget(self, connection: Connection) -> None:
         """The connection is closed."""
         ...
@@ -313,6 +317,7 @@ class Connection(asyncio.Protocol):
         if not self._stream or self._pool.outlives_streams:
             self._pool.put(self)
         else:
+            self._pool.try_out(self)
             self.loop.call_later(_PROBATION, self._pass_probation)
 
     def _pass_probation(self) -> None:

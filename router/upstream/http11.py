@@ -76,6 +76,7 @@ class _Pool:
         "connects",
         "idle",
         "limits",
+        "on_trial",
         "origin",
         "outlives_streams",
     )
@@ -84,6 +85,7 @@ class _Pool:
         self.origin = origin
         self.limits = limits
         self.idle: list[Connection] = []
+        self.on_trial: set[Connection] = set()  # after a stream: the worker may still close them
         self.connections = 0  # open, idle or not
         self.connects = 0  # ever made
         self.closed = False
@@ -104,7 +106,14 @@ class _Pool:
         self.connections += 1
         self.connects += 1
 
+    def try_out(self, connection: Connection) -> None:
+        if self.closed:
+            connection.abort()
+        else:
+            self.on_trial.add(connection)
+
     def put(self, connection: Connection) -> None:
+        self.on_trial.discard(connection)
         if self.closed or len(self.idle) >= self.limits.idle_connections:
             connection.abort()
         else:
@@ -112,14 +121,17 @@ class _Pool:
 
     def forget(self, connection: Connection) -> None:
         self.connections -= 1
+        self.on_trial.discard(connection)
         if connection in self.idle:
             self.idle.remove(connection)
             self.outlives_streams = False  # it closes after all, or another process comes
 
     def close(self) -> None:
         self.closed = True
-        while self.idle:
-            self.idle.pop().abort()
+        for connection in (*self.idle, *self.on_trial):
+            connection.abort()
+        self.idle.clear()
+        self.on_trial.clear()
 
     async def connect(self, seconds: float) -> Connection:
         """A new connection; see `Upstream.open` for what it raises."""

@@ -63,6 +63,8 @@ class FakePool:
     def put(self, connection: Connection) -> None:
         self.idle.append(connection)
 
+    def try_out(self, connection: Connection) -> None: ...
+
     def forget(self, connection: Connection) -> None:
         if connection in self.idle:
             self.idle.remove(connection)

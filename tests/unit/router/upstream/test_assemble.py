@@ -174,7 +174,9 @@ def test_odd_events_do_no_harm(body):
         ({"best_of": 3}, False),
         ({"verbose": True}, False),
         ({"messages": [], "logprobs": True}, False),
-        ({"prompt": "a", "logprobs": 2}, True),
+        ({"prompt": "a", "logprobs": 2}, False),
+        ({"prompt": "a", "logprobs": 0}, True),
+        ({"messages": [], "logprobs": False}, True),
     ],
 )
 def test_what_can_be_assembled(payload, expected):
