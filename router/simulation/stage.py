@@ -31,7 +31,7 @@ class Stage:
         self.policy = policy
         self._model = profile.name
         self._views = [_view(profile, cell) for cell in profile.cells]
-        self._classes = [_classification(cell.name) for cell in profile.cells]
+        self._classes = [cell_classification(cell.name) for cell in profile.cells]
         self._loads = [cell.concurrency for cell in profile.cells]
         self._features = extract({"messages": []})  # nothing special is asked for
         self._seconds = 0.0
@@ -109,7 +109,7 @@ def _record(profile: Profile, arm: str) -> WorkerRecord:
     )
 
 
-def _classification(name: str) -> Classification:
+def cell_classification(name: str) -> Classification:
     """The cell's name in the place of a class: the tables key by it, whatever it is."""
     return Classification(
         workload_class=name,  # type: ignore[arg-type]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from classifier.classes import Classification
 from classifier.features import extract
 from router.core import FleetView, Outcome, Status, WorkerSnapshot
 from router.policy.base import PolicyInput
+from router.simulation.stage import cell_classification
 from workers.record import WorkerRecord
 from workers.state import WorkerState
 from workers.timings import Timings
@@ -77,7 +77,7 @@ class World:
                 model=MODEL,
                 status=Status.OK,
                 wall_time=_START + self._seconds,
-                classification=_classification(request.kind),
+                classification=cell_classification(request.kind),
                 decision=decision,
                 worker=arm,
                 mode=decision.mode,
@@ -116,7 +116,7 @@ class World:
             request_id=f"r{self._count}",
             model=MODEL,
             view=FleetView(MODEL, view),
-            classification=_classification(request.kind),
+            classification=cell_classification(request.kind),
             features=self._features,
             prompt_tokens=request.prompt_tokens,
             now=self._seconds,
@@ -139,18 +139,4 @@ def _record(name: str, mode: str) -> WorkerRecord:
         context=1_000_000,
         spec_hash=name,
         heartbeat_at=0.0,
-    )
-
-
-def _classification(name: str) -> Classification:
-    return Classification(
-        workload_class=name,  # type: ignore[arg-type]
-        kind="",
-        probabilities={name: 1.0},
-        expected_output_tokens=300.0,
-        output_tokens_interval=(100.0, 900.0),
-        model_version="simulation",
-        thinking=False,
-        language="en",
-        source="simulation",
     )

@@ -100,5 +100,6 @@ async def test_no_orphan_when_the_parent_is_killed(tmp_path):
     with _two(tmp_path) as (parent, url):
         await _serves(url)
         family = _children(parent.pid)
+        assert len(family) == 2
         parent.kill()
         await until(lambda: not any(map(_lives, family)), 20)
