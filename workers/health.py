@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +54,13 @@ def client(base_url: str, api_key: str | None, timeout: float = 5.0) -> httpx.As
     headers = {} if api_key is None else {"authorization": f"Bearer {api_key}"}
     limits = httpx.Limits(max_keepalive_connections=0)
     return httpx.AsyncClient(
-        base_url=base_url, headers=headers, timeout=timeout, limits=limits, trust_env=False
+        base_url=base_url,
+        headers=headers,
+        timeout=timeout,
+        limits=limits,
+        # The machine's own trust store (or SSL_CERT_FILE), as the gateway's.
+        verify=ssl.create_default_context() if base_url.startswith("https://") else True,
+        trust_env=False,
     )
 
 

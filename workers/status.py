@@ -82,6 +82,7 @@ def _first_record(
         heartbeat_at=now,
         aliases=spec.aliases,
         engine=spec.engine if spec.url is None else "external",
+        transport=_transport(spec.url or ""),
         host=host,
         unified_kv=spec.kv == "unified",
         vision=spec.vision,
@@ -90,3 +91,8 @@ def _first_record(
         exclusive_group=spec.exclusive_group,
         features=features,
     )
+
+
+def _transport(url: str) -> str:
+    """How gateways reach the worker: only httpx speaks TLS."""
+    return "httpx" if url.startswith("https://") else "http11"

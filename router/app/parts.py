@@ -20,7 +20,7 @@ from router.fleet.lingering import Lingering
 from router.fleet.watch import Watch
 from router.in_redis import connect
 from router.relay import Books, Exchanges
-from router.upstream.http11 import HTTP11Upstream
+from router.upstream.transports import Upstreams
 from workers.clock import SystemClock
 from workers.keys import worker_api_key
 from workers.registry import open_registry
@@ -71,9 +71,9 @@ def build(
     learned = build_learned(
         settings, clock, log_writer, fleet, lambda: gauges_of(fleet, admission, watch, clock)
     )
-    upstream = HTTP11Upstream()
+    upstreams = Upstreams()
     exchanges = Exchanges(
-        upstream, _keys(settings), settings.budgets, clock, tenant_safe=settings.tenant_safe
+        upstreams, _keys(settings), settings.budgets, clock, tenant_safe=settings.tenant_safe
     )
     lingering = Lingering(exchanges.busy_slots)
     leases = _leases(settings, fleet, admission)
@@ -103,7 +103,7 @@ def build(
             *(lease.run for lease in leases),
         ),
         on_close=(
-            upstream.aclose,
+            upstreams.aclose,
             *(lease.aclose for lease in leases),
             registry.aclose,
             *learned.on_close,

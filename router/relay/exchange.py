@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from router.relay.delivery import Delivery
     from router.relay.flight import Flight
-    from router.upstream.base import Upstream, UpstreamResponse
+    from router.upstream.base import UpstreamResponse
+    from router.upstream.transports import Upstreams
     from workers.clock import Clock
     from workers.record import WorkerRecord
 
@@ -82,14 +83,14 @@ class Exchanges:
 
     def __init__(
         self,
-        upstream: Upstream,
+        upstreams: Upstreams,
         key_of: Callable[[WorkerRecord], str | None],
         budgets: Budgets,
         clock: Clock,
         *,
         tenant_safe: bool = False,
     ) -> None:
-        self._upstream = upstream
+        self._upstreams = upstreams
         self._key_of = key_of
         self._budgets = budgets
         self._clock = clock
@@ -111,7 +112,7 @@ class Exchanges:
         if flight.opened_at is None:
             flight.opened_at = self._clock.monotonic()
         flight.asked = delivery
-        response = await self._upstream.open(request)
+        response = await self._upstreams.of(record.transport).open(request)
         try:
             return await self._first(response, delivery)
         except BaseException:
@@ -134,7 +135,7 @@ class Exchanges:
             first_byte_timeout=self._budgets.first_byte,
             idle_timeout=self._budgets.between_chunks,
         )
-        response = await self._upstream.open(request)
+        response = await self._upstreams.of(record.transport).open(request)
         try:
             chunks = response.chunks()
             if not 200 <= response.status < 300:

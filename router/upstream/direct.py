@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,10 @@ class DirectUpstream:
     """Workers reached through httpx over HTTP/1.1, proxies left aside; https for attached ones."""
 
     def __init__(self) -> None:
-        self._transport = httpx.AsyncHTTPTransport(limits=_LIMITS, trust_env=False)
+        # The machine's own trust store (or SSL_CERT_FILE): private services have private CAs.
+        self._transport = httpx.AsyncHTTPTransport(
+            verify=ssl.create_default_context(), limits=_LIMITS, trust_env=False
+        )
 
     async def open(self, request: UpstreamRequest) -> DirectResponse:
         """Send `request` and wait for the response's headers; see `Upstream.open`."""

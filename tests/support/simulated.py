@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def simulator(script: Script) -> AsyncIterator[tuple[Simulator, str]]:
-    """One stand-in and its URL."""
+async def simulator(script: Script, **tls: str) -> AsyncIterator[tuple[Simulator, str]]:
+    """One stand-in and its URL; `tls` are uvicorn's ssl_certfile and ssl_keyfile."""
     app = Simulator(script)
-    config = uvicorn.Config(app, port=0, lifespan="off", log_config=None, access_log=False)
+    config = uvicorn.Config(app, port=0, lifespan="off", log_config=None, access_log=False, **tls)
     server = uvicorn.Server(config)
     async with asyncio.TaskGroup() as group:
         serving = group.create_task(server._serve())
         await until(lambda: server.started)
         port = server.servers[0].sockets[0].getsockname()[1]
         try:
-            yield app, f"http://127.0.0.1:{port}"
+            yield app, f"{'https' if tls else 'http'}://127.0.0.1:{port}"
         finally:
             server.should_exit = True
             await serving

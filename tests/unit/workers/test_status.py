@@ -50,6 +50,15 @@ def test_the_first_record_is_what_was_asked_for(status, published):
     assert published == []
 
 
+@pytest.mark.parametrize(
+    ("url", "transport"), [("https://box:1", "httpx"), ("http://box:1", "http11"), (None, "http11")]
+)
+def test_the_address_decides_how_gateways_reach_it(url, transport, clock):
+    spec = WorkerSpec("w", "m", "ar", url=url)
+    status = Status(spec, clock, lambda record: None, host="h", features=())
+    assert status.record.transport == transport
+
+
 def test_several_moves_are_published_as_one(status, published, clock):
     clock.now = 9.0
     status.advance(WorkerEvent.SPAWN, WorkerEvent.LOADED, WorkerEvent.PROBE_FAILED, reason="why")

@@ -7,7 +7,7 @@ import pytest
 
 from router.core import UpstreamFailed
 from router.relay import Budgets, Exchanges
-from router.upstream.http11 import HTTP11Upstream
+from router.upstream.transports import Upstreams
 from tests.fakes.gateway import HandClock
 from tests.support.gateway import refusal, worker_at
 from tests.support.raw_server import raw_server
@@ -15,9 +15,9 @@ from tests.support.raw_server import raw_server
 
 @pytest.fixture
 async def exchanges():
-    upstream = HTTP11Upstream()
-    yield Exchanges(upstream, lambda record: f"key-of-{record.name}", Budgets(), HandClock())
-    await upstream.aclose()
+    upstreams = Upstreams()
+    yield Exchanges(upstreams, lambda record: f"key-of-{record.name}", Budgets(), HandClock())
+    await upstreams.aclose()
 
 
 def _says(answer: bytes):
