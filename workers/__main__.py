@@ -17,6 +17,7 @@ import click
 from workers.agent import AgentOptions, run_agent
 from workers.clock import SystemClock
 from workers.config import Config, ConfigError, load_config
+from workers.logs import configure_logs
 from workers.registry import open_registry
 from workers.registry.beacon import Beacon
 
@@ -71,7 +72,11 @@ def agent(path: Path, names: tuple[str, ...], state_dir: Path, drain_timeout: fl
         for problem in error.problems:
             click.echo(problem, err=True)
         sys.exit(2)
-    asyncio.run(_run(specs, url, options))
+    writer = configure_logs(config.telemetry.log_format, config.telemetry.log_level)
+    try:
+        asyncio.run(_run(specs, url, options))
+    finally:
+        writer.close()
 
 
 async def _run(specs: tuple[WorkerSpec, ...], url: str, options: AgentOptions) -> None:

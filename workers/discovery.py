@@ -26,6 +26,7 @@ from workers.attached import Attached
 from workers.clock import SystemClock
 from workers.config import load_config
 from workers.launching import Host
+from workers.logs import configure_logs
 from workers.modes import MODES
 from workers.registry import RegistryUnavailable, open_registry
 from workers.registry.beacon import Beacon
@@ -235,7 +236,11 @@ def main(path: Path, service: str, state_dir: Path, name: str | None, **template
         raise click.UsageError(f"--service must be NAME:PORT, not {service!r}")
     spec = WorkerSpec(name=name or host.partition(".")[0], engine="external", **template)
     here = _host(config.auth.cluster_secret, state_dir.resolve(), SystemClock())
-    asyncio.run(_run(Service(host, int(port), spec), config.redis.url, here))
+    writer = configure_logs(config.telemetry.log_format, config.telemetry.log_level)
+    try:
+        asyncio.run(_run(Service(host, int(port), spec), config.redis.url, here))
+    finally:
+        writer.close()
 
 
 def _host(secret: str, state_dir: Path, clock: Clock) -> Host:

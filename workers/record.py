@@ -40,6 +40,8 @@ class WorkerRecord:
     gpu_memory_bytes: int | None = None
     progress: float = 0.0  # of loading, 0 to 1
     restarts: int = 0
+    crash: str = ""  # why its last process ended by itself; kept after it is back
+    crashed_at: float = 0.0
     unified_kv: bool = False
     vision: bool = False
     default_thinking: bool = False

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from workers import health
 from workers.engines import EngineMissing, engine_of
@@ -298,14 +298,18 @@ class Supervisor:
             self._crashes = ()
         self._crashes, self._pause = backoff.after(self._crashes, now, self._host.rng)
         self._wanted = False
-        restarts = self.status.record.restarts + 1
+        story: dict[str, Any] = {
+            "restarts": self.status.record.restarts + 1,
+            "crash": verdict.reason,
+            "crashed_at": self._host.clock.wall(),
+        }
         if self._pause is None:
             count = f"{len(self._crashes)} crashes within {backoff.window:g} s"
             reason = f"{count}, the last one: {verdict.reason}"
             event = WorkerEvent.CRASH_LOOP
         else:
             reason, event = verdict.reason, WorkerEvent.EXITED
-        self.status.advance(event, reason=reason, pid=None, restarts=restarts, progress=0.0)
+        self.status.advance(event, reason=reason, pid=None, progress=0.0, **story)
 
     async def _report_exit(self, process: Process) -> None:
         returncode = await process.wait()

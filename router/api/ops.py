@@ -13,7 +13,7 @@ from starlette.responses import StreamingResponse
 from router.api.deps import JSONAnswer, operator_of, services_of
 from router.api.raw import redis_state
 from router.core import BadRequest, NotFound, NoWorker
-from router.logs import LEVELS, change_level, current_level
+from workers.logs import LEVELS, change_level, current_level
 from workers.registry.base import Command, RegistryUnavailable, Verb
 
 if TYPE_CHECKING:

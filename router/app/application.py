@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
     from router.app.parts import Parts
-    from router.logs import LineWriter
     from router.settings import Settings
     from workers.clock import Clock
+    from workers.logs import LineWriter
     from workers.registry import Registry
 
 log = structlog.get_logger(__name__)

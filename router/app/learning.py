@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from router import __version__
 from router.api.control import PolicySwitch
 from router.api.figures import Figures
-from router.logs import LineWriter, RequestLog
+from router.logs import RequestLog
 from router.relay.produced import Remembrance
 from router.telemetry import Knowledge
 from router.telemetry.chronicle import Chronicle, Sight
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from router.settings import Settings
     from router.telemetry.recorder import Sink
     from workers.clock import Clock
+    from workers.logs import LineWriter
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
     from router.app.learning import Learned
     from router.fleet import Reservation
-    from router.logs import LineWriter
     from router.settings import Settings
     from router.telemetry.recorder import Recorder
     from workers.clock import Clock
+    from workers.logs import LineWriter
     from workers.record import WorkerRecord
     from workers.registry import Registry
 

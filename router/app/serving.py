@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import uvicorn
 
 from router.app.processes import run_processes
-from router.logs import LineWriter, configure_logs
+from workers.logs import LineWriter, configure_logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -40,7 +40,7 @@ def dashboard(path: Path, host: str | None, port: int | None, state_dir: Path) -
       specroute dashboard -c specroute.yaml --port 9081
     """
     from router.dashboard.serving import run_dashboard
-    from router.logs import configure_logs
+    from workers.logs import configure_logs
 
     settings = settings_or_exit(path, state_dir, host, port)
     url_host = f"[{settings.host}]" if ":" in settings.host else settings.host

@@ -128,6 +128,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "slots": "Slots",
     "context": "Context, tokens",
     "restarts": "Restarts",
+    "last_crash": "Last crash",
     "uptime": "Up since",
     "host": "Host",
     "build": "Build",

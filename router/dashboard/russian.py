@@ -128,6 +128,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "slots": "Слоты",
     "context": "Контекст, токенов",
     "restarts": "Перезапуски",
+    "last_crash": "Последний сбой",
     "uptime": "Работает с",
     "host": "Хост",
     "build": "Сборка",

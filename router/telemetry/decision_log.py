@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 import structlog
 
-from router.telemetry.line_thread import LineThread
+from workers.line_thread import LineThread
 
 if TYPE_CHECKING:
     from io import BufferedWriter

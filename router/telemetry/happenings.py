@@ -156,9 +156,8 @@ class Noticer:
 
 def _changes(before: WorkerRecord, now: WorkerRecord, at: float) -> Iterator[Happening]:
     if now.restarts > before.restarts:
-        yield Happening(
-            at, Kind.RESTART, now.name, now.model, reason=now.reason, sequence=str(now.restarts)
-        )
+        why, number = now.crash or now.reason, str(now.restarts)
+        yield Happening(at, Kind.RESTART, now.name, now.model, reason=why, sequence=number)
     if now.state is not before.state:
         yield Happening(
             at,

@@ -99,6 +99,7 @@ def _facts(context: Context, record: WorkerRecord) -> list[tuple[str, Any]]:
         ("slots", f"{busy} / {record.slots}"),
         ("context", words.number(record.context)),
         ("restarts", words.number(record.restarts)),
+        ("last_crash", _last_crash(context, record)),
         ("uptime", words.moment(record.started_at) if record.started_at else None),
         ("host", f"{record.host} (pid {record.pid})" if record.pid else record.host),
         ("build", record.build),
@@ -106,6 +107,13 @@ def _facts(context: Context, record: WorkerRecord) -> list[tuple[str, Any]]:
         ("memory", _gigabytes(context, record.memory_bytes)),
         ("load", words.percent(record.progress) if loading else None),
     ]
+
+
+def _last_crash(context: Context, record: WorkerRecord) -> str | None:
+    """When and why; it stays to be read, since a restart may take less time than a look."""
+    if not record.crashed_at:
+        return None
+    return f"{context.words.moment(record.crashed_at)}: {record.crash}"
 
 
 def _row(context: Context, name: str, value: Any) -> Markup | None:

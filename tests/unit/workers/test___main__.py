@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -52,3 +53,14 @@ def test_it_is_lean():
     heavy = ["fastapi", "sklearn", "litellm", "uvicorn", "numpy", "xllamacpp"]
     done = subprocess.run([sys.executable, "-c", code, *heavy], capture_output=True, text=True)
     assert done.stdout == "[]\n"
+
+
+def test_its_log_has_the_configured_format(tmp_path):
+    path = tmp_path / "c.yaml"
+    path.write_text(CONFIG + "telemetry: {log_format: json}\n")
+    argv = [sys.executable, "-m", "workers", "-c", str(path), "--state-dir", str(tmp_path / "s")]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as running:
+        line = json.loads(running.stderr.readline())
+        running.terminate()
+    assert line["event"] in ("worker_state", "registry_unavailable")
+    assert running.returncode == 0

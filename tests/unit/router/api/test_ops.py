@@ -7,10 +7,10 @@ import asyncio
 import orjson
 import pytest
 
-from router.logs import change_level, current_level
 from tests.support.gateway import ADMIN, answers_well, gateway, worker_at
 from tests.support.raw_server import raw_server
 from tests.support.waiting import until
+from workers.logs import change_level, current_level
 from workers.registry.base import Verb
 
 WORKER = worker_at("http://127.0.0.1:1", "a")

@@ -10,9 +10,9 @@ import sys
 import httpx
 
 from router.app.serving import Opening
-from router.logs import LineWriter
 from router.settings import Settings
 from tests.support.waiting import until
+from workers.logs import LineWriter
 
 
 async def _lifespan(opening: Opening, messages: asyncio.Queue, said: list[str]) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 
-from router.telemetry.line_thread import LineThread
+from workers.line_thread import LineThread
 
 
 def test_every_line_comes_in_order_also_after_a_silence(monkeypatch):
-    monkeypatch.setattr("router.telemetry.line_thread.GATHER_S", 0.001)
-    monkeypatch.setattr("router.telemetry.line_thread.QUIET_ROUNDS", 1)
+    monkeypatch.setattr("workers.line_thread.GATHER_S", 0.001)
+    monkeypatch.setattr("workers.line_thread.QUIET_ROUNDS", 1)
     seen: list[str] = []
     arrived = threading.Event()
 
