@@ -207,15 +207,18 @@ class Dispatcher:
 
     def _choose_and_reserve(self, flight: Flight) -> Reservation | None:
         """The one tick: no await may come between the choice and the reservation."""
-        decision = self.policy.choose(self._question(flight))
+        chosen = decision = self.policy.choose(self._question(flight))
         if flight.retried:
             decision = replace(decision, reason=Reason.RETRY)
         flight.decision = decision
-        return self.fleet.reserve(
+        reservation = self.fleet.reserve(
             decision.worker,
             expected_tokens=decision.expected_tokens,
             context_tokens=flight.reading.prompt_tokens + decision.expected_tokens,
         )
+        if reservation is not None:
+            self.policy.reserved(chosen)
+        return reservation
 
     def _blame(self, reservation: Reservation, error: GatewayError) -> None:
         """Tell the breaker; a worker that loads has not failed."""

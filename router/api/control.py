@@ -30,6 +30,10 @@ class PolicySwitch:
         """See `Policy.choose`."""
         return self._current.choose(request)
 
+    def reserved(self, decision: RoutingDecision) -> None:
+        """See `Policy.reserved`."""
+        self._current.reserved(decision)
+
     def observe(self, outcome: Outcome) -> None:
         """See `Policy.observe`."""
         self._current.observe(outcome)

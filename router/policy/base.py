@@ -56,6 +56,10 @@ class Policy(Protocol):
         """
         ...
 
+    def reserved(self, decision: RoutingDecision) -> None:
+        """A slot was taken as decided; a choice that found none is made again and costs nothing."""
+        ...
+
     def observe(self, outcome: Outcome) -> None:
         """Learn from one finished request; never raises on odd values."""
         ...

@@ -32,6 +32,9 @@ class RoundRobin:
         free = [worker for worker in fit.workers if worker.free_slots] or list(fit.workers)
         return _decision(self.name, free[turn % len(free)], Reason.ROUND_ROBIN, fit)
 
+    def reserved(self, decision: RoutingDecision) -> None:
+        """Keeps no account."""
+
     def observe(self, outcome: Outcome) -> None:
         """Learns nothing."""
 
@@ -46,6 +49,9 @@ class LeastLoaded:
         fit = eligible(request)
         worker = min(fit.workers, key=lambda w: w.occupancy / max(1, w.slots))
         return _decision(self.name, worker, Reason.LEAST_LOADED, fit)
+
+    def reserved(self, decision: RoutingDecision) -> None:
+        """Keeps no account."""
 
     def observe(self, outcome: Outcome) -> None:
         """Learns nothing."""
@@ -64,6 +70,9 @@ class Static:
         fit = eligible(request)
         named = next((w for w in fit.workers if w.name == self._worker), fit.workers[0])
         return _decision(self.name, named, Reason.STATIC, fit)
+
+    def reserved(self, decision: RoutingDecision) -> None:
+        """Keeps no account."""
 
     def observe(self, outcome: Outcome) -> None:
         """Learns nothing."""
@@ -85,11 +94,13 @@ class ObserveOnly:
         self._log = log
         self.agreed = 0
         self.asked = 0
+        self._last: tuple[RoutingDecision, RoutingDecision] | None = None  # wished, served
 
     def choose(self, request: PolicyInput) -> RoutingDecision:
         """See `Policy.choose`: the control's choice, with the watched policy's candidates."""
         wished = self._watched.choose(request)
         served = self._control.choose(request)
+        self._last = wished, served
         self.asked += 1
         self.agreed += wished.worker == served.worker
         if self._log is not None:
@@ -102,6 +113,13 @@ class ObserveOnly:
             policy=f"{self.name}:{wished.policy}={wished.worker}",
             expected_tokens=wished.expected_tokens,
         )
+
+    def reserved(self, decision: RoutingDecision) -> None:
+        """Each accounts for what it chose itself, in the same tick."""
+        if self._last is not None:
+            wished, served = self._last
+            self._watched.reserved(wished)
+            self._control.reserved(served)
 
     def observe(self, outcome: Outcome) -> None:
         """Both learn."""

@@ -51,8 +51,14 @@ class LearnedPolicy:
             workers = self._shortlist(prepared, workers)
         prices = self._cost.price(prepared, workers)
         index, reason, propensity = self._select(request, prices)
-        self._book(prices, index, reason)
         return _decision(self.name, prepared, fit, prices, (index, reason, propensity))
+
+    def reserved(self, decision: RoutingDecision) -> None:
+        """See `Policy.reserved`: the request enters the budget of exploration."""
+        totals = {c.worker: c.estimate.total_s for c in decision.candidates if c.estimate}
+        served = totals[decision.worker]
+        explores = decision.reason is Reason.EXPLORATION
+        self.explorer.budget.book(served - min(totals.values()) if explores else 0.0, served)
 
     def observe(self, outcome: Outcome) -> None:
         """See `Policy.observe`."""
@@ -141,11 +147,6 @@ class LearnedPolicy:
         # Half a percent of the requests, but never more than a quarter percent of the seconds.
         thrift = 0.5 * totals[best] / max(loss, 1e-9)
         return self._set.baseline_share * min(1.0, thrift), index
-
-    def _book(self, prices: Sequence[Price], index: int, reason: Reason) -> None:
-        served = prices[index].total
-        best = min(price.total for price in prices) if reason is Reason.EXPLORATION else served
-        self.explorer.budget.book(served - best, served)
 
     def _draw(self, request: PolicyInput) -> float:
         """Uniform in [0, 1), the same on every gateway for one conversation and state epoch."""

@@ -43,6 +43,7 @@ class Stage:
         """Let the policy choose for one request of a cell and learn from its outcome."""
         self._count += 1
         decision = self.policy.choose(self._request(cell))
+        self.policy.reserved(decision)
         speed = speeds[decision.worker] * math.exp(noise)
         seconds = (tokens - 1) / speed
         # The others of the batch run at the same time: the clock of traffic moves by the share.

@@ -62,6 +62,7 @@ class World:
         """
         self._count += 1
         decision = self.policy.choose(self._question(request))
+        self.policy.reserved(decision)
         arm = decision.worker
         seconds = (request.tokens - 1) / (speeds[arm] * math.exp(request.noise))
         self._seconds += seconds / request.load

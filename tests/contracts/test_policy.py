@@ -21,6 +21,7 @@ def policy(request):
 
 def test_it_chooses_a_worker_of_the_view_and_lists_every_candidate(policy):
     decision = policy.choose(question())
+    policy.reserved(decision)
     assert decision.worker in {"plain", "prose", "code"}
     assert {c.worker for c in decision.candidates} == {"plain", "prose", "code"}
     assert decision.mode == next(w for w in trio() if w.name == decision.worker).record.mode

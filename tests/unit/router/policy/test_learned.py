@@ -129,3 +129,17 @@ def test_odd_outcomes_are_survived():
     for changes in ({"classification": None}, {"worker": "", "mode": ""}, {"wall_time": 0.0}):
         made.observe(replace(outcome(), **changes))
     assert made.choose(question()).worker in MODES
+
+
+def test_only_a_taken_slot_enters_the_budget_of_exploration():
+    made = policy(baseline_share=0.0)
+    budget = made.explorer.budget
+    found = [made.choose(question(request_id=f"r{i}")) for i in range(200)]
+    tried = next(d for d in found if d.reason is Reason.EXPLORATION and d.worker == "plain")
+    assert budget.share_spent == 0.0  # nothing was served yet
+    made.reserved(tried)
+    best = min(c.estimate.total_s for c in tried.candidates)
+    own = tried.estimate().total_s
+    assert budget.share_spent == pytest.approx((own - best) / own)
+    made.reserved(next(d for d in found if d.reason is Reason.PREDICTED_FASTEST))
+    assert 0.0 < budget.share_spent < (own - best) / own
