@@ -259,8 +259,8 @@ async def cluster(values: dict[str, Any]) -> AsyncIterator[Cluster]:
         await service.start()
         endings.push_async_callback(service.stop)
         endings.push_async_callback(running.uninstall)
-        await running.install()
         try:
+            await running.install()
             yield running
         except BaseException:
             running.show_logs()

@@ -77,6 +77,15 @@ class Pod:
         return self.node.folder / self.name
 
     @property
+    def unready_takes(self) -> float:
+        """Seconds after which a kubelet has surely seen that a running pod is not ready."""
+        probe = self.container["readinessProbe"]
+        failing: float = probe["failureThreshold"] * (
+            probe["periodSeconds"] + probe["timeoutSeconds"]
+        )
+        return failing
+
+    @property
     def log_text(self) -> str:
         return (self.folder / "container.log").read_text(errors="replace")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -38,6 +39,7 @@ class Streams:
     running: Counter[str] = field(default_factory=Counter)  # by worker, just now
     finished: Counter[int] = field(default_factory=Counter)  # streams by client
     reasons: list[str] = field(default_factory=list)
+    asked: list[tuple[float, str]] = field(default_factory=list)  # (monotonic s, who answered)
 
     def __sub__(self, earlier: Counter[str]) -> Counter[str]:
         return self.outcomes - earlier
@@ -86,11 +88,13 @@ async def _client(
 async def _stream(client: httpx.AsyncClient, body: dict[str, Any], streams: Streams) -> str:
     """One stream to its end, with the SDK's retries before its beginning."""
     for attempt in range(RETRIES + 1):
+        asked_at = time.monotonic()
         try:
             async with client.stream("POST", "/v1/chat/completions", json=body) as answer:
                 if answer.status_code == 200:
                     worker = answer.headers.get("x-specroute-worker", "")
                     streams.workers[worker] += 1
+                    streams.asked.append((asked_at, worker))
                     streams.running[worker] += 1
                     try:
                         return await _read(answer, body["max_tokens"], streams)
