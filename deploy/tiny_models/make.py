@@ -19,7 +19,8 @@ TRAINERS = 2
 
 def child(stage: str, args: argparse.Namespace, *extra: str) -> subprocess.Popen[bytes]:
     """This program again, for one stage, one thread."""
-    command = [sys.executable, __file__, "--work", str(args.work), "--stage", stage, *extra]
+    same = ("--work", str(args.work), "--scale", str(args.scale))
+    command = [sys.executable, __file__, *same, "--stage", stage, *extra]
     quiet = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE", "GLOO_SOCKET_IFNAME": "lo"}
     # Its own variables pass through: they say where the interpreter lives.
     environment = {**os.environ, **quiet}  # noqa: TID251
@@ -48,26 +49,27 @@ def everything(args: argparse.Namespace) -> None:
 def stage(args: argparse.Namespace) -> None:
     """One stage; imports here, because each process needs only its own part."""
     work: Path = args.work
+    share: float = args.scale
     if args.stage == "corpus":
         import dataset
 
-        dataset.build(work, CORPUS_ROWS)
+        dataset.build(work, int(CORPUS_ROWS * share))
     elif args.stage == "target":
         import train_target
 
-        train_target.run(work, TARGET_MINUTES, args.index, TRAINERS)
+        train_target.run(work, TARGET_MINUTES * share, args.index, TRAINERS)
     elif args.stage == "mtp":
         import train_mtp
 
-        train_mtp.run(work, MTP_MINUTES)
+        train_mtp.run(work, MTP_MINUTES * share)
     elif args.stage == "dflash":
         import train_dflash
 
-        train_dflash.run(work, DFLASH_MINUTES)
+        train_dflash.run(work, DFLASH_MINUTES * share)
     elif args.stage == "selfplay":
         import selfplay
 
-        selfplay.run(work, work / "out" / "target.gguf", SELF_PLAY_PROMPTS)
+        selfplay.run(work, work / "out" / "target.gguf", int(SELF_PLAY_PROMPTS * share))
     elif args.stage == "export":
         import checkpoint
 
@@ -89,7 +91,15 @@ def main() -> None:
         help="one stage only; `ship` writes the files of the package",
     )
     parser.add_argument("--index", type=int, default=0, help="which of the trunk's trainers")
+    parser.add_argument(
+        "--scale",
+        type=float,
+        default=1.0,
+        help="share of the whole work: 0.03 is a rehearsal of every stage, not a usable model",
+    )
     args = parser.parse_args()
+    if not 0 < args.scale <= 1:
+        parser.error("--scale is a share: above 0, at most 1")
     args.work.mkdir(parents=True, exist_ok=True)
     everything(args) if args.stage == "all" else stage(args)
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 PAUSE_S: Final = 1.0  # before a process that ended is started again
+_ENDING: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 class _Family:
@@ -33,10 +34,14 @@ class _Family:
         parent = os.getpid()
         sys.stdout.flush()
         sys.stderr.flush()
+        # A signal between the fork and its entry in the book would miss the child, and one that
+        # the child got before its own handlers would end its brothers.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
         pid = os.fork()
         if pid == 0:
             _run_child(parent, self._serve, number)
         self.numbers[pid] = number
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
 
     def end(self, signum: int, frame: FrameType | None = None) -> None:
         """Pass the signal on; each finishes what it has begun."""
@@ -52,7 +57,7 @@ def run_processes(count: int, serve: Callable[[int], None]) -> None:
         SystemExit: one could not begin; its code is the child's.
     """
     family = _Family(serve)
-    for name in (signal.SIGTERM, signal.SIGINT):
+    for name in _ENDING:
         signal.signal(name, family.end)
     for number in range(count):
         family.start(number)
@@ -80,8 +85,9 @@ def _now() -> float:
 def _run_child(parent: int, serve: Callable[[int], None], number: int) -> None:
     code = 1
     try:
-        for name in (signal.SIGTERM, signal.SIGINT):
+        for name in _ENDING:
             signal.signal(name, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
         die_with_parent(parent)
         serve(number)
         code = 0

@@ -20,6 +20,8 @@ from tests.support.waiting import until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+# Two processes import everything at once: a busy machine has needed more than 60 s for it.
+SERVING_S = 200
 CONFIG = """\
 redis: {{url: 'redis://127.0.0.1:1'}}
 models: [{{name: tiny, target: tiny.gguf}}]
@@ -61,7 +63,7 @@ def _lives(pid: int) -> bool:
 
 
 async def _serves(url: str) -> None:
-    async with asyncio.timeout(60), httpx.AsyncClient(base_url=url) as client:
+    async with asyncio.timeout(SERVING_S), httpx.AsyncClient(base_url=url) as client:
         while True:
             with contextlib.suppress(httpx.HTTPError):
                 if (await client.get("/v1/models")).status_code == 200:
@@ -70,10 +72,7 @@ async def _serves(url: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    not os.environ.get("SPECROUTE_PROOF"),
-    reason="fails now and then with a time-out that is not understood yet: make proof",
-)
+@pytest.mark.timeout(600)
 async def test_one_that_dies_is_started_again_and_all_end_together(tmp_path):
     with _two(tmp_path) as (parent, url):
         await _serves(url)
@@ -96,6 +95,7 @@ async def test_one_that_dies_is_started_again_and_all_end_together(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 async def test_no_orphan_when_the_parent_is_killed(tmp_path):
     with _two(tmp_path) as (parent, url):
         await _serves(url)
