@@ -35,9 +35,8 @@ from router.fleet.leases import Leases
 from router.telemetry import Knowledge
 from router.telemetry.sharing import StatsSync
 from router.telemetry.store import open_store
-from tests.fakes.gateway import record
+from tests.fakes.gateway import HandClock, record
 from tests.fakes.outcomes import outcome
-from workers.clock import SystemClock
 from workers.in_redis import OUTAGE, connect
 from workers.registry import RedisRegistry
 from workers.registry import in_redis as registry_module
@@ -145,13 +144,15 @@ async def simulate(workers: int, gateways: int, rate: int, seconds: int, settle:
     async with redis_server() as url:
         agents = [RedisRegistry(connect(url), SECRET) for _ in range(CONNECTIONS)]
         records = _records(workers)
-        fleet = [_gateway(url, number) for number in range(gateways)]
+        clock = HandClock()
+        fleet = [_gateway(url, number, clock) for number in range(gateways)]
         meter = Meter(url)
         await _heartbeats(agents, records)
         await _each(fleet, Gateway.look)
         for _ in range(settle):
+            clock.advance(1.0)
             await _each(fleet, Gateway.lease)
-        parts = await _measure(meter, agents, records, fleet, rate, seconds)
+        parts = await _measure(meter, agents, records, fleet, rate, seconds, clock)
         info = await meter.client.info("memory")
         report = Report(
             workers,
@@ -172,6 +173,7 @@ async def _measure(
     fleet: Sequence[Gateway],
     rate: int,
     seconds: int,
+    clock: HandClock,
 ) -> tuple[Part, ...]:
     chance = random.Random(7)
     outcomes = [_outcome(chance, records) for _ in range(2000)]
@@ -182,10 +184,14 @@ async def _measure(
             gateway.knowledge.observe(outcomes[chance.randrange(len(outcomes))])
             gateway.sync.record(outcomes[number % len(outcomes)])
 
+    async def leased() -> None:
+        clock.advance(1.0)
+        await _each(fleet, Gateway.lease)
+
     everybody = (
         ("heartbeats", lambda: _heartbeats(agents, records)),
         ("listings", lambda: _each(fleet, Gateway.look)),
-        ("leases", lambda: _each(fleet, Gateway.lease)),
+        ("leases", leased),
         ("learning", served),
         ("learned state", lambda: _each(fleet, Gateway.share)),
     )
@@ -268,15 +274,14 @@ def _records(count: int) -> list[WorkerRecord]:
     ]
 
 
-def _gateway(url: str, number: int) -> Gateway:
-    clock = SystemClock()
+def _gateway(url: str, number: int, clock: HandClock) -> Gateway:
     fleet = Fleet(clock, {"tiny": ()})
     knowledge = Knowledge()
     name = f"gateway-{number}"
     return Gateway(
         RedisRegistry(connect(url), SECRET),
         fleet,
-        Leases(connect(url), fleet, name, lambda model: 0),
+        Leases(connect(url), fleet, name, lambda model: 0, clock),
         knowledge,
         StatsSync(knowledge, open_store(url), clock, gateway=name),
     )

@@ -143,3 +143,77 @@ async def test_the_task_renews_and_leases_newcomers_at_once(redis_url):
         await until(lambda: [w.slots for w in gateway.fleet.everything()] == [2, 4], 0.9)
         task.cancel()
     await gateway.leases.aclose()
+
+
+class _Crowd:
+    """More gateways than slots, before several workers of four slots."""
+
+    def __init__(self, url: str, gateways: int, workers: int) -> None:
+        self.clock = HandClock()
+        self.waiting = dict.fromkeys(range(gateways), 0)
+        names = [f"worker-{n}" for n in range(workers)]
+        self.fleets = [Fleet(HandClock()) for _ in range(gateways)]
+        for fleet in self.fleets:
+            fleet.update([record(name, slots=4) for name in names])
+        self.leases = [
+            Leases(connect(url), fleet, f"gateway-{n}", lambda _, n=n: self.waiting[n], self.clock)
+            for n, fleet in enumerate(self.fleets)
+        ]
+
+    async def rounds(self, count: int) -> None:
+        for _ in range(count):
+            self.clock.advance(1.0)
+            for one in self.leases:
+                assert await one.sync()
+
+    def slots(self) -> list[list[int]]:
+        return [[w.slots for w in fleet.everything()] for fleet in self.fleets]
+
+    async def asked(self) -> int:
+        """How often workers were asked about in one round."""
+        client = self.leases[0]._client
+        before = (await client.info("commandstats"))["cmdstat_evalsha"]["calls"]
+        await self.rounds(1)
+        return (await client.info("commandstats"))["cmdstat_evalsha"]["calls"] - before
+
+    async def aclose(self) -> None:
+        for one in self.leases:
+            await one.aclose()
+
+
+@pytest.fixture
+async def crowd(redis_url):
+    made = _Crowd(redis_url, gateways=12, workers=10)
+    yield made
+    await made.aclose()
+
+
+async def test_more_gateways_than_slots_share_by_each_workers_own_order(crowd):
+    await crowd.rounds(8)
+    by_worker = list(zip(*crowd.slots(), strict=True))
+    assert all(sum(row) == 4 and max(row) == 1 for row in by_worker)
+    assert len({tuple(row) for row in by_worker}) > 5  # not the same four everywhere
+    assert sum(any(row) for row in crowd.slots()) > 8
+
+
+async def test_what_redis_does_grows_with_slots_not_with_gateways(crowd):
+    await crowd.rounds(8)
+    assert await crowd.asked() == 10 * 4
+    crowd.clock.advance(leases.RARELY_S)
+    assert await crowd.asked() == 10 * 12  # now and then, everybody looks again
+
+
+async def test_who_has_none_gets_one_when_a_request_waits(crowd):
+    await crowd.rounds(8)
+    number = next(n for n, row in enumerate(crowd.slots()) if 0 in row)
+    crowd.waiting[number] = 2
+    await crowd.rounds(2)
+    assert all(crowd.slots()[number])
+    assert all(sum(row) <= 4 for row in zip(*crowd.slots(), strict=True))
+
+
+async def test_a_redis_that_forgot_the_script_is_told_it_again(pair):
+    await _rounds(*pair)
+    await pair[0].leases._client.script_flush()
+    await _rounds(*pair)
+    assert [gateway.slots for gateway in pair] == [2, 2]
