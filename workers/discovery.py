@@ -1,8 +1,8 @@
-"""Plain llama-server pods, found by name: every address behind a headless service is a worker.
+"""Plain llama-server pods, found by name: every address behind a service is a worker.
 
-For pods that somebody else runs without our agent. Their service's name is looked up every few
-seconds; an address that comes is attached and published, one that has gone is taken out. DNS
-needs no rights in the cluster, which reading EndpointSlices would. Run it once per service:
+For pods that somebody else runs without our agent. Their service is looked up every few seconds,
+in DNS or in its EndpointSlices; an address that comes is attached and published, one that has
+gone is taken out. Run it once per service:
 
     python -m workers.discovery -c specroute.yaml --service llama.models.svc:8080 --model qwen
 """
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import structlog
 
+from workers.addresses import EndpointSlices, NameUnknown, by_dns
 from workers.attached import Attached
 from workers.clock import SystemClock
 from workers.config import load_config
@@ -33,7 +34,7 @@ from workers.registry.beacon import Beacon
 from workers.spec import WorkerSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from workers.clock import Clock
     from workers.record import WorkerRecord
@@ -44,13 +45,10 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 LOOKUP_S = 5.0
+SLICES_LOOKUP_S = 2.0  # a pod that is told to go may stop soon after
 HEARTBEAT_S = 1.0
 ABSENCES = 2  # lookups in a row without an address: DNS may leave one out once
 _STALE_S = 60.0  # an order older than this came late, or is replayed
-
-
-class NameUnknown(RuntimeError):
-    """The name cannot be resolved just now; keep what is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +82,7 @@ class Discovery:
     host: Host
     resolve: Resolve
     lookup_s: float = LOOKUP_S
+    absences: int = ABSENCES
     heartbeat_s: float = HEARTBEAT_S
     on_beat: Callable[[], None] = lambda: None
     _known: dict[str, _Known] = field(default_factory=dict)
@@ -119,7 +118,7 @@ class Discovery:
             self._meet(address, tasks)
         for address, known in tuple(self._known.items()):
             known.absences = 0 if address in found else known.absences + 1
-            if known.absences >= ABSENCES:
+            if known.absences >= self.absences:
                 await self._lose(address)
 
     def _meet(self, address: str, tasks: asyncio.TaskGroup) -> None:
@@ -184,20 +183,6 @@ class Discovery:
                 await asyncio.sleep(self.heartbeat_s)
 
 
-async def look_up(host: str, port: int) -> frozenset[str]:
-    """Every address behind a name.
-
-    Raises:
-        NameUnknown: the name has no address, or DNS does not answer.
-    """
-    loop = asyncio.get_running_loop()
-    try:
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        raise NameUnknown(f"{host}: {error}") from error
-    return frozenset(str(entry[4][0]) for entry in found)
-
-
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "-c",
@@ -207,7 +192,14 @@ async def look_up(host: str, port: int) -> frozenset[str]:
     type=click.Path(path_type=Path, dir_okay=False),
     help="For redis.url and auth.cluster_secret.",
 )
-@click.option("--service", required=True, metavar="NAME:PORT", help="A headless service.")
+@click.option("--service", required=True, metavar="NAME:PORT", help="Headless, for DNS.")
+@click.option(
+    "--find-by",
+    type=click.Choice(["dns", "endpointslices"]),
+    default="dns",
+    show_default=True,
+    help="EndpointSlices: NAME is NAME.NAMESPACE.svc; the pod's account may list them there.",
+)
 @click.option("--model", required=True, help="The model that all of them serve.")
 @click.option("--mode", default="ar", show_default=True, type=click.Choice(list(MODES)))
 @click.option(
@@ -220,8 +212,10 @@ async def look_up(host: str, port: int) -> frozenset[str]:
 @click.option("--name", help="What their names begin with; the service's, unless given.")
 @click.option("--context", default=4096, show_default=True, help="Tokens per request, at most.")
 @click.option("--slots", default=1, show_default=True, help="Until a server tells its own number.")
-def main(path: Path, service: str, state_dir: Path, name: str | None, **template: Any) -> None:
-    """Publish every llama-server behind a headless service as a worker.
+def main(
+    path: Path, service: str, find_by: str, state_dir: Path, name: str | None, **template: Any
+) -> None:
+    """Publish every llama-server behind a service as a worker.
 
     \b
     Example:
@@ -235,12 +229,24 @@ def main(path: Path, service: str, state_dir: Path, name: str | None, **template
     if not host or not port.isdigit():
         raise click.UsageError(f"--service must be NAME:PORT, not {service!r}")
     spec = WorkerSpec(name=name or host.partition(".")[0], engine="external", **template)
+    ways = _ways(find_by, environ)
     here = _host(config.auth.cluster_secret, state_dir.resolve(), SystemClock())
     writer = configure_logs(config.telemetry.log_format, config.telemetry.log_level)
     try:
-        asyncio.run(_run(Service(host, int(port), spec), config.redis.url, here))
+        asyncio.run(_run(Service(host, int(port), spec), config.redis.url, here, ways))
     finally:
         writer.close()
+
+
+def _ways(find_by: str, environ: Mapping[str, str]) -> dict[str, Any]:
+    """How a Discovery looks up. The API server forgets no address, so it is believed at once."""
+    if find_by == "dns":
+        return {"resolve": by_dns}
+    try:
+        slices = EndpointSlices.of_this_pod(environ)
+    except ValueError as error:
+        raise click.UsageError(f"--find-by endpointslices: {error}") from error
+    return {"resolve": slices, "lookup_s": SLICES_LOOKUP_S, "absences": 1}
 
 
 def _host(secret: str, state_dir: Path, clock: Clock) -> Host:
@@ -254,14 +260,14 @@ def _host(secret: str, state_dir: Path, clock: Clock) -> Host:
     )
 
 
-async def _run(service: Service, url: str, host: Host) -> None:
+async def _run(service: Service, url: str, host: Host, ways: Mapping[str, Any]) -> None:
     registry = Beacon(open_registry(url, host.cluster_secret, host.clock), host.state_dir)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     try:
-        finder = Discovery(service, registry, host, look_up, on_beat=registry.beat)
+        finder = Discovery(service, registry, host, on_beat=registry.beat, **ways)
         await finder.run(stop)
     finally:
         await registry.aclose()

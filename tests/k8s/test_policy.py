@@ -87,13 +87,31 @@ def test_every_long_running_container_has_three_probes(objects: Objects) -> None
 
 
 def test_service_accounts_have_no_rights_and_no_token(objects: Objects) -> None:
-    rights = ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")
-    assert not of_kind(objects, *rights)
+    assert not of_kind(objects, "ClusterRole", "ClusterRoleBinding")
     accounts = {a["metadata"]["name"]: a for a in of_kind(objects, "ServiceAccount")}
+    subjects = {s["name"] for b in of_kind(objects, "RoleBinding") for s in b["subjects"]}
     for _, template in pods(objects):
-        account = accounts[template["spec"]["serviceAccountName"]]
-        assert account["automountServiceAccountToken"] is False
-        assert template["spec"]["automountServiceAccountToken"] is False
+        name = template["spec"]["serviceAccountName"]
+        assert accounts[name]["automountServiceAccountToken"] is False
+        assert template["spec"]["automountServiceAccountToken"] is (name in subjects), name
+        assert name not in subjects or "endpointslices" in template["spec"]["containers"][0]["args"]
+
+
+def test_the_one_right_is_to_list_endpointslices_where_pods_are_looked_for(
+    all_rendered: dict[str, Objects],
+) -> None:
+    given = {name: of_kind(found, "Role") for name, found in all_rendered.items()}
+    (role,) = given.pop("plain-pods")
+    assert not any(given.values())
+    (rule,) = role["rules"]
+    assert (rule["apiGroups"], rule["resources"], rule["verbs"]) == (
+        ["discovery.k8s.io"],
+        ["endpointslices"],
+        ["list"],
+    )
+    (binding,) = of_kind(all_rendered["plain-pods"], "RoleBinding")
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+    assert binding["metadata"]["namespace"] == role["metadata"]["namespace"] == "models"
 
 
 def test_secrets_are_references_and_never_arguments(objects: Objects) -> None:

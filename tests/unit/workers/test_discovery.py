@@ -13,8 +13,9 @@ import uvicorn
 from click.testing import CliRunner
 
 from tests.support.waiting import until
+from workers.addresses import NameUnknown
 from workers.clock import SystemClock
-from workers.discovery import Discovery, NameUnknown, Service, look_up, main
+from workers.discovery import Discovery, Service, main
 from workers.launching import Host
 from workers.registry.base import Command, RegistryUnavailable, Verb
 from workers.registry.in_memory import MemoryRegistry
@@ -174,13 +175,6 @@ async def test_records_follow_when_the_registry_is_back():
         await eventually(registry, {"llama-127-0-0-11": WorkerState.READY})
 
 
-async def test_names_are_looked_up_for_real():
-    assert "127.0.0.1" in await look_up("localhost", 80)
-    impossible = "x" * 64  # longer than a label may be, so that no server is asked
-    with pytest.raises(NameUnknown, match=impossible):
-        await look_up(impossible, 80)
-
-
 def test_an_address_of_ipv6_is_a_url_and_a_name():
     spec = Service("llama.models", 8080, TEMPLATE).spec("fd00::12")
     assert (spec.name, spec.url) == ("llama-fd00--12", "http://[fd00::12]:8080")
@@ -191,6 +185,11 @@ def test_an_address_of_ipv6_is_a_url_and_a_name():
     [
         (["--service", "llama"], {"SPECROUTE_REDIS__URL": "redis://127.0.0.1:1"}, "NAME:PORT"),
         (["--service", "llama:80"], {}, "redis.url"),
+        (
+            ["--service", "llama.models.svc:80", "--find-by", "endpointslices"],
+            {"SPECROUTE_REDIS__URL": "redis://127.0.0.1:1"},
+            "this is no pod",
+        ),
     ],
 )
 def test_what_is_missing_is_said(arguments, environ, word, tmp_path, monkeypatch):
