@@ -165,7 +165,7 @@ class Leases:
                 busy = worker.in_flight
                 need = busy + self._waiting(worker.record.model)
                 slots, lease = worker.record.slots, round(1000 * LEASE_S)
-                arguments = [self._gateway, slots, busy, need, lease]
+                arguments: list[str | int] = [self._gateway, slots, busy, need, lease]
                 await self._script([_key(worker.name)], arguments, client=pipe)
             answers: list[list[int]] = await pipe.execute()
         return answers
