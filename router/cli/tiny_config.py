@@ -30,7 +30,8 @@ def write_tiny_config(state_dir: Path) -> Path:
     common = {"model": "tiny", "context": 4096, "slots": 2, "threads": 1, "reasoning": "off"}
     document = {
         "redis": {"url": "embedded"},
-        "models": [{"name": "tiny", "target": str(trio.target)}],
+        # The alias: an application built for OpenAI runs with nothing changed but its base URL.
+        "models": [{"name": "tiny", "aliases": ["gpt-4o-mini"], "target": str(trio.target)}],
         "workers": [
             {"name": "dflash", "mode": "dflash2-margin", "draft": str(trio.draft), **common},
             {"name": "mtp", "mode": "mtp-n3", **common},

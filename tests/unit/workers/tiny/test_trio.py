@@ -5,15 +5,13 @@ from __future__ import annotations
 import hashlib
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+import gguf
 import pytest
 
 from workers.tiny import TinyTrio, prepare, trio
 from workers.tiny.trio import SHIPPED_DRAFT, SHIPPED_TARGET
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MEGABYTE = 1024 * 1024
 
@@ -25,6 +23,13 @@ def sums(folder: Path) -> dict[str, str]:
 def test_shipped_files_fit_in_a_wheel() -> None:
     assert SHIPPED_TARGET.stat().st_size <= 8 * MEGABYTE
     assert SHIPPED_DRAFT.stat().st_size <= 8 * MEGABYTE
+
+
+def test_the_shipped_template_is_the_one_kept_as_text() -> None:
+    field = gguf.GGUFReader(SHIPPED_TARGET).get_field(gguf.Keys.Tokenizer.CHAT_TEMPLATE)
+    kept = Path(__file__).parents[4] / "deploy" / "tiny_models" / "chat_template.jinja"
+    assert field is not None
+    assert field.contents() == kept.read_text(encoding="utf-8")
 
 
 def test_writes_both_files_and_nothing_else(tmp_path: Path) -> None:
