@@ -27,6 +27,7 @@ from router.core import (
 from router.fleet import read_chain
 from router.policy.base import PolicyInput
 from router.relay import ClientGone, Flight, KeepAlive, Reading, relay
+from router.relay.fallback import told
 
 if TYPE_CHECKING:
     from classifier import Classification, Predictor
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     from router.core import InferenceRequest, RoutingDecision
     from router.fleet import Fleet, PrefixIndex, Reservation
     from router.policy.base import Policy
-    from router.relay import Books, Client, Exchanges
+    from router.relay import Books, Client, Exchange, Exchanges
+    from router.relay.fallback import Fallback
     from workers.clock import Clock
 
 MOVABLE: Final = (UpstreamFailed, UpstreamTimeout, Loading)
@@ -73,6 +75,7 @@ class Dispatcher:
     recall: Recall
     exchanges: Exchanges
     books: Books
+    fallback: Fallback
 
     async def dispatch(self, request: InferenceRequest, client: Client) -> None:
         """Serve one request to its end, whatever that is. Raises nothing that is the client's."""
@@ -101,12 +104,26 @@ class Dispatcher:
         try:
             await self._ask_twice(flight, client, keep_alive)
         except GatewayError as error:
-            keep_alive.stop()
-            flight.fail(error)
-            flight.finish()
-            await client.refuse(error, flight.headers())
+            await self._fall_back(flight, client, keep_alive, error)
         finally:
             keep_alive.stop()
+
+    async def _fall_back(
+        self, flight: Flight, client: Client, keep_alive: KeepAlive, error: GatewayError
+    ) -> None:
+        """A remote model's answer where one is configured for such a case, else the refusal."""
+        remote = self.fallback.remote_for(flight.request, error)
+        try:
+            if remote is None:
+                raise error
+            exchange = await self.fallback.open(flight, remote, error)
+            await self._carry(flight, exchange, client, keep_alive)
+        except GatewayError as failure:
+            keep_alive.stop()
+            refusal = told(error, failure)
+            flight.fail(refusal)
+            flight.finish()
+            await client.refuse(refusal, flight.headers())
 
     async def _ask_twice(self, flight: Flight, client: Client, keep_alive: KeepAlive) -> None:
         """One worker, and a second one if the first fails before the client has seen anything."""
@@ -131,6 +148,11 @@ class Dispatcher:
         self, flight: Flight, reservation: Reservation, client: Client, keep_alive: KeepAlive
     ) -> None:
         exchange = await self.exchanges.open(flight, reservation.record)
+        await self._carry(flight, exchange, client, keep_alive)
+
+    async def _carry(
+        self, flight: Flight, exchange: Exchange, client: Client, keep_alive: KeepAlive
+    ) -> None:
         try:
             keep_alive.stop()
             await relay(flight, exchange, client)

@@ -7,14 +7,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from router.access import KeyEntry, hash_key
+from router.access.key_watch import Made, merged
 from router.access.keys import read_keys
 from router.policy.settings import PolicySettings
 from router.relay import Budgets
+from router.relay.fallback import Remote
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from workers.config import Config
+    from workers.config.sections import RemoteSection
 
 
 class UnsafeSettings(ValueError):
@@ -34,8 +37,10 @@ class Settings:
     cluster_secret: str = ""
     state_dir: Path | None = None
     admin_token: str | None = None
-    keys: tuple[KeyEntry, ...] = ()
+    keys: tuple[KeyEntry, ...] = ()  # the config's
+    made_keys: Made = field(default_factory=Made)  # `specroute keys`'s, as known at the start
     allowed_hosts: tuple[str, ...] = ()
+    cors_origins: tuple[str, ...] = ()
     tenant_safe: bool = False
     max_body_bytes: int = 32 * 1024 * 1024
     max_grammar_bytes: int = 64 * 1024
@@ -43,6 +48,9 @@ class Settings:
     budgets: Budgets = field(default_factory=Budgets)
     policy: str = "learned"
     policy_settings: PolicySettings = field(default_factory=PolicySettings)
+    fallback: Remote | None = None
+    fallbacks: tuple[tuple[str, Remote], ...] = ()  # (model, its own)
+    fallback_when: tuple[str, ...] = ("down", "full", "unsupported")
     external_keys: tuple[tuple[str, str], ...] = ()  # (worker, API key) of servers not ours
     decision_log: bool = True
     otlp_endpoint: str | None = None
@@ -51,9 +59,14 @@ class Settings:
     log_level: str = "info"
     shutdown_grace: float = 30.0
 
+    @property
+    def all_keys(self) -> tuple[KeyEntry, ...]:
+        """Every key known at the start, by label."""
+        return merged(self.keys, self.made_keys)
+
     def check(self) -> None:
         """Raise UnsafeSettings where nobody would be asked for a key on a public address."""
-        if not self.keys and not is_loopback(self.host):
+        if not self.all_keys and not is_loopback(self.host):
             raise UnsafeSettings(
                 f"without API keys the gateway serves this machine only, and {self.host} is not: "
                 "add auth.keys to the config, or bind to 127.0.0.1"
@@ -79,8 +92,10 @@ def from_config(
         cluster_secret=cluster_secret,
         state_dir=state_dir,
         admin_token=admin_token,
-        keys=(*_configured_keys(config), *made),
+        keys=_configured_keys(config),
+        made_keys=Made(file=made),
         allowed_hosts=server.allowed_hosts,
+        cors_origins=server.cors_origins,
         tenant_safe=config.auth.tenant_safe,
         max_body_bytes=limits.max_body_bytes,
         max_grammar_bytes=limits.max_grammar_bytes,
@@ -93,6 +108,13 @@ def from_config(
         ),
         policy=config.routing.policy,
         policy_settings=_policy_settings(config),
+        fallback=_remote(config.fallback),
+        fallbacks=tuple(
+            (name, remote)
+            for name, section in config.fallback.models.items()
+            if (remote := _remote(section)) is not None
+        ),
+        fallback_when=config.fallback.when,
         external_keys=tuple((w.name, w.api_key) for w in config.workers if w.api_key),
         decision_log=telemetry.decision_log,
         otlp_endpoint=telemetry.otlp_endpoint,
@@ -116,6 +138,19 @@ def _configured_keys(config: Config) -> tuple[KeyEntry, ...]:
         )
         for key in config.auth.keys
         if key.digest or key.key
+    )
+
+
+def _remote(section: RemoteSection) -> Remote | None:
+    """litellm's name for the model; a service known by its address alone speaks OpenAI's API."""
+    if section.model is None:
+        return None
+    plain = section.url is not None and "/" not in section.model
+    return Remote(
+        model=f"openai/{section.model}" if plain else section.model,
+        url=section.url or "",
+        api_key=section.api_key or "",
+        extra_fields=section.extra_fields,
     )
 
 

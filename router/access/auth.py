@@ -22,10 +22,21 @@ class Authenticator:
     """Bearer and x-api-key to a Principal. `headers` have lower-case byte names throughout."""
 
     def __init__(
-        self, keys: KeyRing, *, admin_token: str | None, allowed_hosts: Collection[str] = ()
+        self,
+        keys: KeyRing,
+        *,
+        admin_token: str | None,
+        allowed_hosts: Collection[str] = (),
+        may_be_open: bool = True,
     ) -> None:
-        """`allowed_hosts` are names that an open gateway answers to, beside this machine's own."""
+        """`allowed_hosts` are names that an open gateway answers to, beside this machine's own.
+
+        Without `may_be_open` a gateway whose last key was revoked serves nobody: others than this
+        machine reach it.
+        """
         self._keys = keys
+        self._may_be_open = may_be_open
+        self._version = keys.version
         self._admin_digest = hash_key(admin_token) if admin_token else None
         self._hosts = _LOCAL_HOSTS | {host.lower() for host in allowed_hosts}
         self._principals: dict[str, Principal] = {}
@@ -33,7 +44,7 @@ class Authenticator:
     @property
     def is_open(self) -> bool:
         """Whether no keys exist, so that anybody on this machine may ask."""
-        return len(self._keys) == 0
+        return self._may_be_open and len(self._keys) == 0
 
     def authenticate(self, headers: Mapping[bytes, bytes]) -> Principal:
         """Who asks.
@@ -79,6 +90,9 @@ class Authenticator:
         return digest is not None and hmac.compare_digest(digest, hash_key(key))
 
     def _principal(self, entry: KeyEntry) -> Principal:
+        if self._version != self._keys.version:
+            self._version = self._keys.version
+            self._principals.clear()
         found = self._principals.get(entry.digest)
         if found is None:
             found = self._principals[entry.digest] = Principal(

@@ -1,4 +1,4 @@
-"""API keys as their hashes: what a key may do, never the key itself."""
+"""API keys as their hashes: what a key may do, never the key itself; and the file of them."""
 
 from __future__ import annotations
 
@@ -44,10 +44,16 @@ def new_key() -> str:
 
 
 class KeyRing:
-    """The keys that are known, by hash."""
+    """The keys that are known, by hash; `version` changes with them."""
 
     def __init__(self, entries: Iterable[KeyEntry] = ()) -> None:
         self._by_digest = {entry.digest: entry for entry in entries}
+        self.version = 0
+
+    def replace(self, entries: Iterable[KeyEntry]) -> None:
+        """Know these from now on, and no others."""
+        self._by_digest = {entry.digest: entry for entry in entries}
+        self.version += 1
 
     def __len__(self) -> int:
         return len(self._by_digest)
@@ -73,19 +79,30 @@ def read_keys(path: Path) -> tuple[KeyEntry, ...]:
     rows = orjson.loads(path.read_bytes())
     if not isinstance(rows, list):
         raise ValueError(f"{path.name} must hold a JSON list of keys")
-    return tuple(_entry(row, path.name) for row in rows)
+    return tuple(entry_of(row, path.name) for row in rows)
 
 
 def write_keys(path: Path, entries: Iterable[KeyEntry]) -> None:
     """Replace the key file, readable by its owner only."""
-    rows = [asdict(e) | {"models": sorted(e.models) if e.models else None} for e in entries]
+    rows = [row_of(entry) for entry in entries]
     scratch = path.with_suffix(".new")
     scratch.touch(mode=0o600)
     scratch.write_bytes(orjson.dumps(rows, option=orjson.OPT_INDENT_2))
     scratch.replace(path)
 
 
-def _entry(row: Mapping[str, Any], where: str) -> KeyEntry:
+def row_of(entry: KeyEntry) -> dict[str, Any]:
+    """The entry as JSON values."""
+    models = None if entry.models is None else sorted(entry.models)
+    return asdict(entry) | {"models": models}
+
+
+def entry_of(row: Mapping[str, Any], where: str) -> KeyEntry:
+    """`row_of` back to the entry; fields of newer versions are ignored.
+
+    Raises:
+        ValueError: not an entry; the message says `where`.
+    """
     try:
         known = {k: v for k, v in row.items() if k in KeyEntry.__slots__}
         models = known.get("models")

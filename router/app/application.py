@@ -13,7 +13,7 @@ from router.api.raw import raw_endpoints
 from router.app.parts import build
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
     from router.app.parts import Parts
     from router.settings import Settings
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
+EXPOSED: Final = (
+    *("x-request-id", "retry-after", "x-should-retry", "x-specroute-class", "x-specroute-worker"),
+    *("x-specroute-mode", "x-specroute-reason", "x-specroute-overhead-ms", "x-specroute-fallback"),
+)
+"""Headers that a page's script may read, where `server.cors_origins` lets it ask at all."""
 RESTART_S: Final = 1.0  # before a failed background task is begun again
 
 
@@ -40,6 +45,8 @@ class GatewayApp:
         self._hot |= raw_endpoints(parts.services)
         self._cold: Any = None
         self._cold_lock = asyncio.Lock()
+        origins = parts.settings.cors_origins
+        self._entry = _with_cors(self._serve, origins) if origins else self._serve
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve one exchange, or the application's own life."""
@@ -48,6 +55,9 @@ class GatewayApp:
             await self.live(lambda: send({"type": "lifespan.startup.complete"}), receive)
             await send({"type": "lifespan.shutdown.complete"})
             return
+        await self._entry(scope, receive, send)
+
+    async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
         hot = self._hot.get(scope["path"]) if scope["type"] == "http" else None
         await (hot or await self._cold_app())(scope, receive, send)
 
@@ -88,6 +98,19 @@ async def _keep_running(run: Callable[[], Coroutine[Any, Any, None]]) -> None:
         except Exception:
             log.exception("background_task_failed", task=getattr(run, "__qualname__", repr(run)))
         await asyncio.sleep(RESTART_S)
+
+
+def _with_cors(app: Any, origins: Sequence[str]) -> Any:
+    """`app`, answering browser pages of these origins; a key is a header, so no cookies."""
+    from starlette.middleware.cors import CORSMiddleware
+
+    return CORSMiddleware(
+        app,
+        allow_origins=origins,
+        allow_methods=("GET", "POST"),
+        allow_headers=("*",),
+        expose_headers=EXPOSED,
+    )
 
 
 def _import_cold() -> Any:

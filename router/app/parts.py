@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from classifier import load
 from router import __version__
 from router.access import Admission, Authenticator, KeyRing, RateLimiter
+from router.access.key_store import RedisKeys
+from router.access.key_watch import KeyWatch
+from router.access.shares import Shares
 from router.api.edge import Edge
 from router.api.services import Services
 from router.app.learning import build_learned, gauges_of
@@ -20,6 +24,8 @@ from router.fleet.lingering import Lingering
 from router.fleet.watch import Watch
 from router.in_redis import connect
 from router.relay import Books, Exchanges
+from router.relay.fallback import Fallback
+from router.settings import is_loopback
 from router.upstream.transports import Upstreams
 from workers.clock import SystemClock
 from workers.keys import worker_api_key
@@ -28,6 +34,7 @@ from workers.registry import open_registry
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from router.access import KeyEntry
     from router.app.learning import Learned
     from router.fleet import Reservation
     from router.settings import Settings
@@ -77,7 +84,10 @@ def build(
     )
     lingering = Lingering(exchanges.busy_slots)
     leases = _leases(settings, fleet, admission)
-    prefixes, rates = PrefixIndex(), RateLimiter(clock, settings.keys)
+    prefixes, rates = PrefixIndex(), RateLimiter(clock, settings.all_keys)
+    ring = KeyRing(settings.all_keys)
+    keys, shares = _key_watch(settings, ring, rates), _shares(settings, rates, clock)
+    shared: tuple[Leases | KeyWatch | Shares, ...] = (*leases, *keys, *shares)
     dispatcher = Dispatcher(
         clock=clock,
         admission=admission,
@@ -88,9 +98,10 @@ def build(
         prompt_tokens=learned.knowledge.prompt_tokens,
         recall=learned.remembrance.recall,
         exchanges=exchanges,
+        fallback=_fallback(settings, upstreams),
         books=Books(fleet, prefixes, rates, lingering, learned.recorder.record),
     )
-    services = _services(settings, dispatcher, learned, registry, watch)
+    services = _services(settings, ring, dispatcher, learned, registry, watch)
     return Parts(
         settings=settings,
         services=services,
@@ -100,11 +111,11 @@ def build(
         background=(
             *(watch.run, learned.recorder.run, lingering.run),
             *learned.background,
-            *(lease.run for lease in leases),
+            *(task.run for task in shared),
         ),
         on_close=(
             upstreams.aclose,
-            *(lease.aclose for lease in leases),
+            *(task.aclose for task in shared),
             registry.aclose,
             *learned.on_close,
         ),
@@ -112,10 +123,15 @@ def build(
 
 
 def _services(
-    settings: Settings, dispatcher: Dispatcher, learned: Learned, registry: Registry, watch: Watch
+    settings: Settings,
+    ring: KeyRing,
+    dispatcher: Dispatcher,
+    learned: Learned,
+    registry: Registry,
+    watch: Watch,
 ) -> Services:
     return Services(
-        edge=_edge(settings, dispatcher, learned.recorder),
+        edge=_edge(settings, ring, dispatcher, learned.recorder),
         fleet=dispatcher.fleet,
         admission=dispatcher.admission,
         registry=registry,
@@ -131,6 +147,21 @@ def _services(
     )
 
 
+def _fallback(settings: Settings, upstreams: Upstreams) -> Fallback:
+    """Raises ValueError where a remote model is configured and litellm is not installed."""
+    if (settings.fallback or settings.fallbacks) and find_spec("litellm") is None:
+        raise ValueError(
+            "`fallback` needs litellm: pip install litellm (the extra `remote` of specroute)"
+        )
+    return Fallback(
+        upstreams,
+        settings.budgets,
+        settings.fallback,
+        dict(settings.fallbacks),
+        frozenset(settings.fallback_when),
+    )
+
+
 def _leases(
     settings: Settings, fleet: Fleet, admission: Admission[Reservation]
 ) -> tuple[Leases, ...]:
@@ -141,12 +172,39 @@ def _leases(
     return (Leases(connect(settings.redis_url), fleet, name, admission.depth),)
 
 
-def _edge(settings: Settings, dispatcher: Dispatcher, recorder: Recorder) -> Edge:
+def _key_watch(settings: Settings, ring: KeyRing, rates: RateLimiter) -> tuple[KeyWatch, ...]:
+    """Keys may be made and revoked meanwhile where they are kept: one KeyWatch, or none."""
+    folder, url = settings.state_dir, settings.redis_url
+    if folder is None and url is None:
+        return ()
+
+    def take_over(entries: tuple[KeyEntry, ...]) -> None:
+        ring.replace(entries)
+        rates.replace(entries)
+
+    watch = KeyWatch(
+        settings.keys,
+        take_over,
+        file=folder / "keys.json" if folder is not None else None,
+        store=RedisKeys(connect(url), settings.cluster_secret) if url is not None else None,
+        known=settings.made_keys,
+    )
+    return (watch,)
+
+
+def _shares(settings: Settings, rates: RateLimiter, clock: Clock) -> tuple[Shares, ...]:
+    if settings.redis_url is None:
+        return ()
+    return (Shares(connect(settings.redis_url), rates, secrets.token_hex(8), clock),)
+
+
+def _edge(settings: Settings, ring: KeyRing, dispatcher: Dispatcher, recorder: Recorder) -> Edge:
     return Edge(
         authenticator=Authenticator(
-            KeyRing(settings.keys),
+            ring,
             admin_token=settings.admin_token,
             allowed_hosts=settings.allowed_hosts,
+            may_be_open=is_loopback(settings.host),
         ),
         rates=dispatcher.books.rates,
         fleet=dispatcher.fleet,

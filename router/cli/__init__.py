@@ -26,6 +26,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "check": ("router.cli.check:check", "Validate a config; print each worker's command line."),
     "route": ("router.cli.route:route", "The routing decision for a chat body, nothing generated."),
     "workers": ("router.cli.workers:workers", "List and control the workers of a gateway."),
+    "keys": ("router.cli.keys:keys", "Make, list and revoke API keys."),
     "classifier": ("router.cli.classifier:group", "Train, evaluate and explain the classifier."),
     "bench": ("router.cli.bench:bench", "Measure modes side by side, and routing against each."),
     "simulate": ("router.cli.simulate:simulate", "A fleet and a policy by discrete events."),

@@ -94,7 +94,7 @@ def read_settings(
         admin_token=token,
         host=host or config.dashboard.host,
         port=port or config.dashboard.port,
-        keys=shared.keys,
+        keys=shared.all_keys,
         half_life_s=shared.policy_settings.half_life_s,
         log_format=shared.log_format,
         log_level=shared.log_level,

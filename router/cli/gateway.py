@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from router.access import KeyEntry
     from router.settings import Settings
 
 
@@ -41,7 +43,7 @@ def gateway(path: Path, state_dir: Path) -> None:
     from workers.config import ConfigError
 
     try:
-        settings = with_first_key(read_settings(path, state_dir))
+        settings = with_first_key(with_stored_keys(read_settings(path, state_dir)))
     except ConfigError as error:
         for problem in error.problems:
             click.echo(problem, err=True)
@@ -81,17 +83,38 @@ def read_settings(path: Path, state_dir: Path) -> Settings:
     )
 
 
+def with_stored_keys(settings: Settings) -> Settings:
+    """`settings`, with the keys in Redis, where it answers: the gateway then looks by itself."""
+    from router.access.key_store import RedisKeys
+    from router.in_redis import OUTAGE, connect
+
+    async def read(url: str) -> tuple[KeyEntry, ...]:
+        store = RedisKeys(connect(url), settings.cluster_secret)
+        try:
+            return await store.list()
+        except OUTAGE:
+            return ()
+        finally:
+            await store.aclose()
+
+    if settings.redis_url is None:
+        return settings
+    stored = asyncio.run(read(settings.redis_url))
+    return replace(settings, made_keys=replace(settings.made_keys, store=stored))
+
+
 def with_first_key(settings: Settings) -> Settings:
     """`settings`, with a first API key where strangers could reach a gateway that has none."""
     from router.access import KeyEntry, hash_key
+    from router.access.key_watch import Made
     from router.access.keys import write_keys
     from router.cli.kept_secrets import kept_secret
     from router.settings import is_loopback
 
     folder = settings.state_dir
-    if settings.keys or is_loopback(settings.host) or folder is None:
+    if settings.all_keys or is_loopback(settings.host) or folder is None:
         return settings
     entry = KeyEntry("first", hash_key(kept_secret(folder, "api-key")))
     write_keys(folder / "keys.json", [entry])
     click.echo(f"no API keys are configured: the first one is in {folder / 'api-key'}", err=True)
-    return replace(settings, keys=(entry,))
+    return replace(settings, made_keys=Made(file=(entry,)))

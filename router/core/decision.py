@@ -23,6 +23,7 @@ class Reason(StrEnum):
     ROUND_ROBIN = "round_robin"
     LEAST_LOADED = "least_loaded"
     STATIC = "static"
+    FALLBACK = "fallback"  # a remote model, because nobody here could
     RETRY = "retry"  # the first choice failed before its first byte
 
 

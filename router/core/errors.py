@@ -2,6 +2,7 @@
 
 GatewayError
   BadRequest            400 invalid_request_error
+    MissingFeature      the same: no worker of the model can do what the request needs
   Unauthorized          401 authentication_error
   Forbidden             403 permission_error
   NotFound              404 invalid_request_error
@@ -77,6 +78,10 @@ class GatewayError(Exception):
 
 class BadRequest(GatewayError):
     status, type, default_code = 400, "invalid_request_error", "invalid_value"
+
+
+class MissingFeature(BadRequest):
+    """No worker of the model can do what the request needs; another model may."""
 
 
 class Unauthorized(GatewayError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from router.core import BadRequest, Candidate, Loading, NoWorker
+from router.core import BadRequest, Candidate, Loading, MissingFeature, NoWorker
 from workers.state import WorkerState
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def _refusal(request: PolicyInput, excluded: list[Candidate]) -> GatewayError:
     reasons = "; ".join(f"{c.worker}: {c.excluded_because}" for c in excluded)
     serving = [w for w in request.view.workers if w.record.state.serves]
     if serving and all(_missing_feature(request, w) for w in request.view.workers):
-        return BadRequest(f"no worker of {request.model} can take this request: {reasons}")
+        return MissingFeature(f"no worker of {request.model} can take this request: {reasons}")
     if any(w.record.state in _LOADING for w in request.view.workers) and not _hopeful(request):
         return Loading(f"{request.model} is loading: {reasons}", retry_after=_RETRY_S)
     message = f"no worker can serve {request.model} now: {reasons or 'none is known'}"

@@ -66,6 +66,7 @@ class Flight:
         "queue_s",
         "reader",
         "reading",
+        "remote",
         "request",
         "reservation",
         "retried",
@@ -91,6 +92,7 @@ class Flight:
         self.excluded: frozenset[str] = frozenset()
         self.retried = False
         self.queue_s = 0.0
+        self.remote = ""  # the model elsewhere that answers, and why
         self.opened_at: float | None = None
         self.first_content_at: float | None = None
         self.last_content_at: float | None = None
@@ -128,6 +130,8 @@ class Flight:
             rows.append((b"x-specroute-worker", self.decision.worker.encode()))
             rows.append((b"x-specroute-mode", self.decision.mode.encode()))
             rows.append((b"x-specroute-reason", self.decision.reason.value.encode()))
+        if self.remote:
+            rows.append((b"x-specroute-fallback", self.remote.encode("latin-1", "replace")))
         rows.append((b"x-specroute-overhead-ms", b"%.3f" % (1000.0 * self.overhead_s)))
         return rows
 
@@ -160,6 +164,7 @@ class Flight:
     def _outcome(self, account: Account) -> Outcome:
         request, reading, now = self.request, self.reading, self._clock.monotonic()
         record = self.reservation.record if self.reservation is not None else None
+        worker, mode = self._served_by()
         first = self.first_content_at
         return Outcome(
             request_id=request.id,
@@ -169,8 +174,8 @@ class Flight:
             wall_time=self._clock.wall(),
             classification=reading.classification,
             decision=self.decision,
-            worker=record.name if record is not None else "",
-            mode=record.effective_mode if record is not None else "",
+            worker=worker,
+            mode=mode,
             worker_key=record.spec_hash if record is not None else "",
             conversation=reading.conversation,
             fingerprint=reading.fingerprint,
@@ -187,7 +192,8 @@ class Flight:
             total_s=now - request.received_at,
             tpot_s=self._tpot(account.completion_tokens),
             itl_s=tuple(self.gaps),
-            timings=account.timings,
+            # What another machine measured says nothing about ours.
+            timings=account.timings if not self.remote else Timings(),
             prompt_tokens=account.prompt_tokens,
             prompt_chars=reading.features.prompt_chars,
             completion_tokens=account.completion_tokens,
@@ -197,6 +203,14 @@ class Flight:
             trace=request.trace,
             answer_sample=account.sample,
         )
+
+    def _served_by(self) -> tuple[str, str]:
+        """Worker and mode; a fallback's stand in the decision, and nothing is learned of it."""
+        if self.reservation is not None:
+            return self.reservation.record.name, self.reservation.record.effective_mode
+        if self.remote and self.decision is not None:
+            return self.decision.worker, self.decision.mode
+        return "", ""
 
     def _tpot(self, tokens: int | None) -> float | None:
         """(last - first token time) / (tokens - 1), in seconds."""

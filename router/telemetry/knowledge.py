@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
+from router.core.decision import Reason
 from router.core.outcome import Status
 from router.telemetry.collapse import Collapse, CollapseDetector, Sight
 from router.telemetry.lengths import LengthKey, LengthModel
@@ -108,6 +109,8 @@ class Knowledge:
         """Learn from one finished request; odd values are ignored, never raised."""
         if outcome.status not in (Status.OK, Status.CLIENT_GONE) or outcome.classification is None:
             return
+        if outcome.decision is not None and outcome.decision.reason is Reason.FALLBACK:
+            return  # another model elsewhere: its lengths and speeds are not ours
         self.tick(outcome.wall_time)
         self._observe_prompt(outcome, outcome.classification)
         self._observe_speed(outcome, outcome.classification)

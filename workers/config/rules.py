@@ -28,6 +28,7 @@ def broken_rules(config: Config) -> tuple[Finding, ...]:
         *_worker_list_rules(config),
         *(f for i, worker in enumerate(config.workers) for f in _worker_rules(config, i, worker)),
         *_port_rules(config),
+        *_fallback_rules(config),
     )
 
 
@@ -67,6 +68,18 @@ def _worker_list_rules(config: Config) -> Iterator[Finding]:
                 f"{worker.name!r} is alone in the group {worker.exclusive_group!r}",
                 "name the same group on the workers that cannot be resident together, or remove it",
             )
+
+
+def _fallback_rules(config: Config) -> Iterator[Finding]:
+    section, models = config.fallback, [model.name for model in config.models]
+    if section.model is None and (section.url or section.api_key):
+        yield Finding(("fallback",), "a fallback needs a `model`", "add `model: PROVIDER/MODEL`")
+    for name, remote in section.models.items():
+        at = ("fallback", "models", name)
+        if name not in models:
+            yield Finding(at, f"there is no model {name!r}", suggestion(name, models))
+        if remote.model is None:
+            yield Finding(at, "a fallback needs a `model`", "add `model: PROVIDER/MODEL`")
 
 
 def _worker_rules(config: Config, index: int, worker: WorkerSection) -> Iterator[Finding]:

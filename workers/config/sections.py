@@ -114,6 +114,7 @@ class ServerSection(Section):
     port: Port = 8080
     processes: Count = 1
     allowed_hosts: tuple[str, ...] = ()  # Host headers besides loopback's
+    cors_origins: tuple[str, ...] = ()  # browser pages that may ask, or "*"
     shutdown_grace: Positive = 30.0  # for running streams after SIGTERM
 
 
@@ -247,12 +248,20 @@ class LearningSection(Section):
     min_answers: Count = 500
 
 
-class FallbackSection(Section):
-    """A remote OpenAI-compatible service for when no worker can serve."""
+class RemoteSection(Section):
+    """A model elsewhere, by litellm's name: PROVIDER/MODEL. `url` alone means openai/MODEL."""
 
-    url: HTTPURL = None
-    api_key: str | None = None
     model: str | None = None
+    url: HTTPURL = None  # with its /v1; left out: the provider's own
+    api_key: str | None = None
+    extra_fields: bool = False  # send llama.cpp's own fields (grammar, min_p, ...) along
+
+
+class FallbackSection(RemoteSection):
+    """Who answers when no worker can: for every model, and in `models` for single ones."""
+
+    models: dict[ModelName, RemoteSection] = Field(default_factory=dict)
+    when: tuple[Literal["down", "full", "unsupported"], ...] = ("down", "full", "unsupported")
 
 
 class TelemetrySection(Section):

@@ -63,7 +63,7 @@ def test_keys_are_kept_as_hashes(tmp_path):
 def test_keys_that_were_created_are_added(tmp_path):
     made = KeyEntry("made", hash_key("x"))
     write_keys(tmp_path / "keys.json", [made])
-    assert _settings(tmp_path, state_dir=tmp_path).keys[-1] == made
+    assert _settings(tmp_path, state_dir=tmp_path).made_keys.file == (made,)
 
 
 def test_embedded_redis_is_not_the_gateways_to_find(tmp_path):
