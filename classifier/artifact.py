@@ -15,13 +15,14 @@ from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import repeat
-from math import exp
+from math import exp, log2
 from pathlib import Path
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from zlib import crc32
 
 from classifier.classes import CLASSES, KINDS, Classification, Contribution, WorkloadClass
+from classifier.features import is_stem
 from classifier.lengths import expected_tokens
 from classifier.rules import RuleClassifier, settled, spread
 
@@ -43,6 +44,8 @@ _CLASS_NAMES: Final = tuple(c.value for c in CLASSES)
 _ZERO: Final = 128
 _TOP: Final = 127
 _MAX_NAMES: Final = 256
+_EVIDENCE_STEPS: Final = 20
+"""Steps per doubling: a byte reaches to 6,900, more than our training rows can say."""
 _WIDTH: Final = 2 * (len(LANES) + 1)
 _UNPACK: Final = Struct(f"<{len(LANES) + 1}H").unpack
 
@@ -63,7 +66,9 @@ class BadArtifact(ValueError):
 class Artifact:
     """A trained model: per name one byte per lane (`rows`: names x lanes), per lane scale and
     bias; class lanes have the temperature folded in. `card` says how it was made and measured.
-    `hashed` and `hashed_rows` are the same for names that own-traffic learning knows by hash."""
+    `hashed` and `hashed_rows` are the same for names that own-traffic learning knows by hash.
+    `evidence` (a byte per name, then per hash; empty if unknown) says how much the training rows
+    knew of each name, see `evidence_bytes`; `bias_evidence` is the same for the biases."""
 
     version: str
     names: tuple[str, ...]
@@ -73,12 +78,28 @@ class Artifact:
     card: Mapping[str, Any]
     hashed: tuple[int, ...] = ()
     hashed_rows: bytes = b""
+    evidence: bytes = b""
+    bias_evidence: float = 0.0
 
 
 @lru_cache(maxsize=32_768)
 def hash_name(name: str) -> int:
-    """32 bits that stand for a feature name where the name itself must not be kept."""
-    return crc32(name.encode("utf-8", "replace"))
+    """32 bits that stand for a feature name where the name itself must not be kept.
+
+    Odd for a word stem, even for the rest: learning trusts a stem less (see `estimator`).
+    """
+    stem = is_stem(name)
+    return crc32(name.encode("utf-8", "replace")) & ~1 | stem
+
+
+def evidence_bytes(information: Iterable[float]) -> bytes:
+    """Fisher information of each weight (the training rows' sum of p(1-p)), on a log scale."""
+    return bytes(min(255, round(_EVIDENCE_STEPS * log2(1.0 + value))) for value in information)
+
+
+def information_of(evidence: bytes) -> list[float]:
+    """What `evidence_bytes` was given, within 2 %."""
+    return [2.0 ** (value / _EVIDENCE_STEPS) - 1.0 for value in evidence]
 
 
 def quantise(
@@ -88,62 +109,102 @@ def quantise(
     *,
     version: str,
     card: Mapping[str, Any],
+    information: Sequence[float] = (),
 ) -> Artifact:
-    """An artifact from float weights (names x lanes); all-zero names are dropped."""
+    """An artifact from float weights (names x lanes); all-zero names are dropped.
+
+    `information` is by name, then of the biases, see `evidence_bytes`; empty if it is not known.
+    """
     tops = [max((abs(row[lane]) for row in weights), default=0.0) for lane in range(len(LANES))]
     scales = tuple(top / _TOP if top else 1.0 for top in tops)
-    kept: list[str] = []
+    kept: list[int] = []
     rows = bytearray()
-    for name, row in zip(names, weights, strict=True):
+    for at, row in enumerate(weights):
         small = [round(value / scale) for value, scale in zip(row, scales, strict=True)]
         if any(small):
-            kept.append(name)
+            kept.append(at)
             rows.extend(value + _ZERO for value in small)
-    return Artifact(version, tuple(kept), bytes(rows), scales, tuple(biases), dict(card))
+    return Artifact(
+        version,
+        tuple(names[at] for at in kept),
+        bytes(rows),
+        scales,
+        tuple(biases),
+        dict(card),
+        evidence=evidence_bytes(information[at] for at in kept) if information else b"",
+        bias_evidence=information[-1] if information else 0.0,
+    )
 
 
 def save(artifact: Artifact, path: Path) -> None:
     """Writes the artifact as JSON; raises OSError."""
+    path.write_text(to_text(artifact), encoding="utf-8")
+
+
+def to_text(artifact: Artifact) -> str:
+    """The artifact as JSON."""
     data = {
         "format": FORMAT,
         "version": artifact.version,
         "lanes": LANES,
         "names": "\n".join(artifact.names),
-        "rows": b64encode(zlib.compress(artifact.rows, 9)).decode("ascii"),
+        "rows": _squeezed(artifact.rows),
         "scales": [round(scale, 8) for scale in artifact.scales],
         "biases": [round(bias, 6) for bias in artifact.biases],
         "card": dict(artifact.card),
         "hashed": list(artifact.hashed),
-        "hashed_rows": b64encode(zlib.compress(artifact.hashed_rows, 9)).decode("ascii"),
+        "hashed_rows": _squeezed(artifact.hashed_rows),
+        "evidence": _squeezed(artifact.evidence),
+        "bias_evidence": round(artifact.bias_evidence, 1),
     }
-    path.write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    return json.dumps(data, ensure_ascii=False, indent=1) + "\n"
 
 
 def read(path: Path) -> Artifact:
     """The artifact in the file; raises BadArtifact, OSError."""
+    return from_text(path.read_text(encoding="utf-8"), path.name)
+
+
+def from_text(text: str, where: str) -> Artifact:
+    """The artifact in a JSON text; raises BadArtifact, which says that it came from `where`."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(text)
         if data["format"] != FORMAT or tuple(data["lanes"]) != LANES:
-            raise BadArtifact(f"{path.name}: format {data['format']}, {len(data['lanes'])} lanes")
-        names = tuple(data["names"].split("\n"))
-        rows = zlib.decompress(b64decode(data["rows"]))
-        scales, biases = tuple(data["scales"]), tuple(data["biases"])
-        version, card = str(data["version"]), data["card"]
-        hashed = tuple(data.get("hashed", ()))
-        packed = data.get("hashed_rows")
-        hashed_rows = zlib.decompress(b64decode(packed)) if packed else b""
-    except (KeyError, TypeError, AttributeError, json.JSONDecodeError, zlib.error) as error:
-        raise BadArtifact(f"{path.name}: not a classifier artifact ({error!r})") from error
-    artifact = Artifact(version, names, rows, scales, biases, card, hashed, hashed_rows)
+            raise BadArtifact(f"{where}: format {data['format']}, {len(data['lanes'])} lanes")
+        artifact = Artifact(
+            str(data["version"]),
+            tuple(data["names"].split("\n")),
+            _unsqueezed(data["rows"]),
+            tuple(data["scales"]),
+            tuple(data["biases"]),
+            data["card"],
+            tuple(data.get("hashed", ())),
+            _unsqueezed(data.get("hashed_rows", "")),
+            _unsqueezed(data.get("evidence", "")),
+            float(data.get("bias_evidence", 0.0)),
+        )
+    except (KeyError, TypeError, AttributeError, ValueError, zlib.error) as error:
+        if isinstance(error, BadArtifact):
+            raise
+        raise BadArtifact(f"{where}: not a classifier artifact ({error!r})") from error
     if not _fits(artifact):
-        raise BadArtifact(f"{path.name}: sizes do not fit together")
+        raise BadArtifact(f"{where}: sizes do not fit together")
     return artifact
+
+
+def _squeezed(raw: bytes) -> str:
+    return b64encode(zlib.compress(raw, 9)).decode("ascii") if raw else ""
+
+
+def _unsqueezed(text: str) -> bytes:
+    return zlib.decompress(b64decode(text)) if text else b""
 
 
 def _fits(artifact: Artifact) -> bool:
     return (
         len(artifact.rows) == len(artifact.names) * len(LANES)
         and len(artifact.hashed_rows) == len(artifact.hashed) * len(LANES)
+        and len(artifact.evidence) in (0, len(artifact.names) + len(artifact.hashed))
         and len(artifact.scales) == len(artifact.biases) == len(LANES)
     )
 

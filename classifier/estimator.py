@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
 
 from classifier.classes import CLASSES, KINDS, WorkloadClass
-from classifier.features import extract
+from classifier.features import extract, is_stem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, np.dtype[np.float64]]
 
-_STEM_MARKS: Final = frozenset(":>*&")
 _CONTEXT: Final = ("s:", "p:", "t:")
 _DECISIVE: Final = frozenset(
     {"STEP>STEP", "THINK>STEP", "x:choice", "x:formula", "n:problem", "t:answered"}
@@ -105,7 +104,7 @@ def examples_of(
 
 def scale_of(name: str, stem_scale: float) -> float:
     """The value a present feature has in training: below 1 it is regularised harder, above less."""
-    if not _STEM_MARKS.intersection(name):
+    if is_stem(name):
         return stem_scale
     if name in _DECISIVE or "only:" in name or "no:" in name:
         return DECISIVE_SCALE
@@ -163,6 +162,15 @@ class WorkloadEstimator:
     def predict_proba(self, features: Sequence[RequestFeatures]) -> Array:
         """Calibrated class probabilities (rows x classes), flags not considered."""
         return softmax(self.decision(features) / self.temperature_)
+
+    def information(self, features: Sequence[RequestFeatures]) -> tuple[Array, float]:
+        """How much the rows know of each name's weight and of the biases: their sums of p(1-p),
+        the mean over the classes (Fisher information of weights on presence)."""
+        chances = self.predict_proba(features)
+        doubt = (chances * (1.0 - chances)).mean(axis=1)
+        present = self._matrix(features)
+        present.data = np.ones_like(present.data)
+        return np.asarray(present.T @ doubt), float(doubt.sum())
 
     def _vocabulary(self, examples: Examples) -> list[str]:
         counts = Counter(name for row in examples.features for name in row.names)

@@ -1,134 +1,149 @@
 """Learns from the answers that the user's own traffic produced, and promotes only what is better.
 
-A request is kept as hashes of its feature names with the label of its answer, never as text. A
-candidate is the served model plus a correction, fitted with a penalty on the correction and with
-our own prompts rehearsed beside it, so that what traffic does not show is not forgotten. Runs in a
-background process; counterpart: `classifier.produced`, which labels the answers.
+A candidate is the served model plus a correction of its class weights, fitted to the traffic. What
+holds the correction back is what the training rows knew of each name (their Fisher information,
+kept in the artifact): a word the model has never seen is free, a concept that thousands of rows
+agreed on moves little. Our own prompts are rehearsed beside it with the served model's own answers.
+Runs in a background process; counterparts: `classifier.traffic`, `classifier.produced`.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, vstack
 
-from classifier.artifact import LANES, Artifact, LinearPredictor, hash_name
-from classifier.classes import CLASSES, WorkloadClass
-from classifier.features import extract
+from classifier.artifact import (
+    LANES,
+    Artifact,
+    LinearPredictor,
+    evidence_bytes,
+    hash_name,
+    information_of,
+)
+from classifier.classes import CLASSES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from classifier.dataset import LabelledRequest
-    from classifier.features import RequestFeatures
-    from classifier.produced import ProducedLabel
+    from classifier.traffic import Example
 
     Array = np.ndarray[Any, np.dtype[np.float64]]
 
-MAX_EXAMPLES: Final = 20_000
-LEAST_CONFIDENCE: Final = 0.6
-"""Answers whose produced label is less certain are not learned from."""
-
 MIN_EXAMPLES: Final = 200
 LATER_SHARE: Final = 0.3
-"""The newest share of the traffic judges the candidate, the rest trains it."""
+"""The newest share of the traffic judges the candidate, the rest trains it; within the rest the
+same share chooses how far the candidate goes."""
 
-PENALTY: Final = 8.0
-MIN_COUNT: Final = 3
-REHEARSAL_WEIGHT: Final = 1.0
+PENALTY: Final = 1 / 0.3
+STEM_SCALE: Final = 0.5
+"""The penalty of training (see `estimator`): squared weights of concepts, and of stems, whose value
+there is half and whose weight therefore costs four times as much."""
+
+MIN_COUNT: Final = 2
+"""A name must have occurred in so many answers to be corrected."""
+
+REHEARSAL: Final = 3.0
+"""What one of our own prompts counts, in rows of training."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stride:
+    """How far a candidate goes: what an answer counts against a training row, and how many times
+    over the training rows' knowledge of a name holds it (names of one text lean together)."""
+
+    answer: float
+    caution: float
+
+
+STRIDES: Final = (Stride(5.0, 60.0), Stride(10.0, 30.0))
+"""The first unless a later one predicts better by LEAST_GAIN. Measured with `classifier.proof` on
+public prompts: a caution of 10 instead gains 0.01 more there and loses twice as much elsewhere."""
 
 LEAST_GAIN: Final = 0.01
 LEAST_Z: Final = 1.64
 LEAST_LIFT: Final = 0.10
 MOST_LOSS: Final = 0.01
+MOST_REGRET: Final = 0.002
 """Promotion: log loss on later traffic better by LEAST_GAIN nats and by LEAST_Z standard errors
 (one-sided 5 %); mean recall at least LEAST_LIFT above guessing (labels that do not follow from the
 requests, a poisoned stream, give none); mean recall on our own prompts, which both models have
-seen, not lower by MOST_LOSS."""
+seen, not lower by MOST_LOSS; the time that wrong choices of a mode cost, with the speeds measured
+now, not higher by MOST_REGRET of an answer's time."""
 
 KEPT_VERSIONS: Final = 3
 _QUANTUM: Final = 127
 _ZERO: Final = 128
+_N: Final = len(CLASSES)
 
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """One answered request: hashes of its feature names, and the class that came out."""
-
-    hashes: tuple[int, ...]
-    answer: WorkloadClass
-
-
-class TrafficLog:
-    """A bounded log of examples, oldest first."""
-
-    def __init__(self, cap: int = MAX_EXAMPLES) -> None:
-        self._examples: deque[Example] = deque(maxlen=cap)
-
-    def __len__(self) -> int:
-        return len(self._examples)
-
-    def add(self, features: RequestFeatures, label: ProducedLabel) -> bool:
-        """Keeps the example unless the fields settled it or the label is uncertain."""
-        settled = features.thinking or features.forced
-        if settled or label.confidence < LEAST_CONFIDENCE:
-            return False
-        self._examples.append(Example(hashes_of(features), label.workload_class))
-        return True
-
-    def examples(self) -> list[Example]:
-        """A copy, oldest first."""
-        return list(self._examples)
-
-    def dump(self) -> list[list[Any]]:
-        """JSON values: [class, hash, hash, ...] per example."""
-        return [[example.answer.value, *example.hashes] for example in self._examples]
-
-    def restore(self, rows: Iterable[Sequence[Any]]) -> None:
-        """Appends dumped examples; raises ValueError for an unknown class."""
-        self._examples.extend(Example(tuple(row[1:]), WorkloadClass(row[0])) for row in rows)
-
-
-def hashes_of(features: RequestFeatures) -> tuple[int, ...]:
-    """The feature names as sorted 32-bit hashes."""
-    return tuple(sorted(map(hash_name, features.names)))
+Speeds = dict[str, dict[str, float]]
+"""Relative decode speed by mode and class value, every class present in each mode."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Why a candidate was promoted or not; losses in nats per request, recalls are means."""
+    """What was done and why; losses in nats per request, recalls are means, regrets shares of an
+    answer's time (None without measured speeds)."""
 
-    promoted: bool
+    action: str  # "kept", "promoted" or "rolled back"
     reason: str
-    served_loss: float
-    candidate_loss: float
-    recall: float
-    rehearsed_change: float
+    answers: int
+    served_loss: float = 0.0
+    candidate_loss: float = 0.0
+    recall: float = 0.0
+    rehearsed_change: float = 0.0
+    served_regret: float | None = None
+    candidate_regret: float | None = None
+
+    @property
+    def promoted(self) -> bool:
+        """Whether the candidate is served from now on."""
+        return self.action == "promoted"
 
 
+@dataclass(slots=True)
 class Learner:
-    """Fits candidates against a served artifact and judges them; keeps the last versions."""
+    """Fits candidates against a served artifact and judges them; keeps the last versions.
 
-    def __init__(self, served: Artifact, own: Sequence[LabelledRequest]) -> None:
-        self.served = served
-        self.previous: list[Artifact] = []
-        self._own = [Example(hashes_of(extract(row.body)), row.answer) for row in own]
+    `since` is when the served one was promoted (Unix seconds), `own` our own prompts.
+    """
+
+    served: Artifact
+    own: Sequence[Example]
+    previous: list[Artifact] = field(default_factory=list)
+    since: float = 0.0
+    speeds: Sequence[Speeds] = ()
+
+    def study(self, traffic: Sequence[Example], now: float) -> Verdict:
+        """Takes a promotion back that later traffic speaks against, else tries to do better."""
+        later = [example for example in traffic if example.at > self.since]
+        if self.previous and len(later) >= MIN_EXAMPLES:
+            verdict = self._judge(self.served, self.previous[-1], later)
+            if verdict.promoted:
+                self.roll_back()
+                self.since = now
+                return replace(verdict, action="rolled back", reason="the version before is better")
+        verdict = self.learn(traffic)
+        if verdict.promoted:
+            self.since = now
+        return verdict
 
     def learn(self, traffic: Sequence[Example]) -> Verdict:
         """Fits on the older traffic, judges on the newer, and serves the winner."""
         if len(traffic) < MIN_EXAMPLES:
-            return Verdict(False, f"{len(traffic)} answers, {MIN_EXAMPLES} needed", 0, 0, 0, 0)
-        cut = int(len(traffic) * (1 - LATER_SHARE))
-        candidate = fit(self.served, traffic[:cut], self._own)
-        verdict = judge(self.served, candidate, traffic[cut:], self._own)
-        if verdict.promoted:
+            reason = f"{len(traffic)} answers, {MIN_EXAMPLES} needed"
+            return Verdict("kept", reason, len(traffic))
+        older, newer = _parted(traffic)
+        stride = self._stride(older)
+        candidate = fit(self.served, older, self.own, stride)
+        verdict = self._judge(self.served, candidate, newer)
+        if verdict.promoted:  # what has judged teaches as well; later traffic judges the result
             self.previous = [*self.previous, self.served][-KEPT_VERSIONS:]
-            self.served = candidate
+            self.served = fit(self.served, traffic, self.own, stride)
         return verdict
 
     def roll_back(self) -> bool:
@@ -142,17 +157,47 @@ class Learner:
         """The predictor of what is served now."""
         return LinearPredictor(self.served)
 
+    def _judge(self, served: Artifact, other: Artifact, later: Sequence[Example]) -> Verdict:
+        return judge(served, other, later, self.own, self.speeds)
 
-def fit(served: Artifact, traffic: Sequence[Example], own: Sequence[Example]) -> Artifact:
+    def _stride(self, traffic: Sequence[Example]) -> Stride:
+        """The stride that predicts the newer part of this traffic best."""
+        older, newer = _parted(traffic)
+        best, least = STRIDES[0], float("inf")
+        for stride in STRIDES:
+            candidate = fit(self.served, older, self.own, stride)
+            loss = float(_losses(scores(candidate, newer), _labels(newer)).mean())
+            if loss < least - LEAST_GAIN:
+                best, least = stride, loss
+        return best
+
+
+def _parted(traffic: Sequence[Example]) -> tuple[Sequence[Example], Sequence[Example]]:
+    cut = int(len(traffic) * (1 - LATER_SHARE))
+    return traffic[:cut], traffic[cut:]
+
+
+def fit(
+    served: Artifact, traffic: Sequence[Example], own: Sequence[Example], stride: Stride
+) -> Artifact:
     """The served model plus the correction that the traffic asks for."""
-    examples = [*traffic, *own]
-    weights = np.array([1.0] * len(traffic) + [REHEARSAL_WEIGHT] * len(own))
     columns = _columns(traffic)
-    matrix = _matrix(examples, columns)
-    offset = scores(served, examples)
-    labels = np.array([CLASSES.index(example.answer) for example in examples])
-    correction = _correction(matrix, offset, labels, weights)
-    return _corrected(served, columns, correction[:-1], correction[-1])
+    here, there = _matrix(traffic, columns), _matrix(own, columns)
+    offsets = np.vstack([scores(served, traffic), scores(served, own)])
+    targets = np.vstack([np.eye(_N)[_labels(traffic)], _softmax(offsets[len(traffic) :])])
+    weights = np.repeat([stride.answer, REHEARSAL], [len(traffic), len(own)])
+    known, bias_known = _information(served)
+    hold = [
+        PENALTY / (STEM_SCALE**2 if hashed & 1 else 1.0) + stride.caution * known.get(hashed, 0.0)
+        for hashed in columns
+    ]
+    matrix = vstack([here, there]).tocsr()
+    holds = np.array([*hold, PENALTY + stride.caution * bias_known])
+    correction = _correction(matrix, offsets, targets, weights, holds)
+    chances = _softmax(offsets[: len(traffic)] + here @ correction[:-1] + correction[-1])
+    doubt = stride.answer * (chances * (1.0 - chances)).mean(axis=1)
+    learned = dict(zip(columns, (here.T @ doubt).tolist(), strict=True))
+    return _corrected(served, columns, correction, learned, float(doubt.sum()))
 
 
 def _columns(traffic: Sequence[Example]) -> list[int]:
@@ -171,25 +216,39 @@ def _matrix(examples: Sequence[Example], columns: Sequence[int]) -> Any:
     return csr_matrix((np.ones(len(flat)), flat, starts), shape=(len(rows), len(columns)))
 
 
-def _correction(matrix: Any, offset: Array, labels: Any, weights: Array) -> Array:
-    """The penalised maximum-likelihood correction: features x classes, the bias as last row."""
-    n_columns, n_classes = matrix.shape[1], len(CLASSES)
-    onehot = np.eye(n_classes)[labels]
+def _labels(examples: Sequence[Example]) -> Any:
+    return np.array([CLASSES.index(example.answer) for example in examples], dtype=int)
+
+
+def _information(artifact: Artifact) -> tuple[dict[int, float], float]:
+    """What the training knew of each name, by hash, and of the biases."""
+    keys = [*map(hash_name, artifact.names), *artifact.hashed]
+    known = information_of(artifact.evidence) or [0.0] * len(keys)
+    return dict(zip(keys, known, strict=True)), artifact.bias_evidence
+
+
+def _correction(matrix: Any, offset: Array, targets: Array, weights: Array, holds: Array) -> Array:
+    """The penalised maximum-likelihood correction: features x classes, the bias as last row.
+
+    `targets` are class probabilities by row, `holds` the penalty of each feature and of the bias.
+    """
+    shape, transposed = (matrix.shape[1] + 1, _N), matrix.T.tocsr()
 
     def objective(flat: Array) -> tuple[float, Array]:
-        table = flat.reshape(n_columns + 1, n_classes)
+        table = flat.reshape(shape)
         logits = offset + matrix @ table[:-1] + table[-1]
         logits -= logits.max(axis=1, keepdims=True)
         chances = np.exp(logits)
-        chances /= chances.sum(axis=1, keepdims=True)
-        loss = -(weights * np.log(chances[np.arange(len(labels)), labels] + 1e-12)).sum()
-        slope = (chances - onehot) * weights[:, None]
-        gradient = np.vstack([matrix.T @ slope, slope.sum(axis=0)]) + PENALTY * table
-        return loss + 0.5 * PENALTY * float((table**2).sum()), gradient.ravel()
+        sums = chances.sum(axis=1, keepdims=True)
+        loss = -float((weights[:, None] * targets * (logits - np.log(sums))).sum())
+        slope = (chances / sums - targets) * weights[:, None]
+        held = holds[:, None] * table
+        gradient = np.vstack([transposed @ slope, slope.sum(axis=0)]) + held
+        return loss + 0.5 * float((held * table).sum()), gradient.ravel()
 
-    start = np.zeros((n_columns + 1) * n_classes)
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 100})
-    result: Array = found.x.reshape(n_columns + 1, n_classes)
+    start = np.zeros(shape[0] * shape[1])
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 150})
+    result: Array = found.x.reshape(shape)
     return result
 
 
@@ -197,14 +256,14 @@ def _class_table(artifact: Artifact) -> dict[int, Array]:
     """Class weights by hash of the name."""
     keys = [*map(hash_name, artifact.names), *artifact.hashed]
     raw = np.frombuffer(artifact.rows + artifact.hashed_rows, dtype=np.uint8)
-    lanes = raw.reshape(-1, len(LANES))[:, : len(CLASSES)].astype(float) - _ZERO
-    return dict(zip(keys, lanes * np.array(artifact.scales[: len(CLASSES)]), strict=True))
+    lanes = raw.reshape(-1, len(LANES))[:, :_N].astype(float) - _ZERO
+    return dict(zip(keys, lanes * np.array(artifact.scales[:_N]), strict=True))
 
 
 def scores(artifact: Artifact, examples: Sequence[Example]) -> Array:
     """Class log-odds of each example (examples x classes)."""
     table = _class_table(artifact)
-    result = np.tile(np.array(artifact.biases[: len(CLASSES)]), (len(examples), 1))
+    result = np.tile(np.array(artifact.biases[:_N]), (len(examples), 1))
     for at, example in enumerate(examples):
         for hashed in example.hashes:
             if (weights := table.get(hashed)) is not None:
@@ -213,66 +272,107 @@ def scores(artifact: Artifact, examples: Sequence[Example]) -> Array:
 
 
 def _corrected(
-    served: Artifact, columns: Sequence[int], correction: Array, bias: Array
+    served: Artifact,
+    columns: Sequence[int],
+    correction: Array,
+    learned: Mapping[int, float],
+    bias_learned: float,
 ) -> Artifact:
     """The artifact with class lanes corrected; names it does not know are added by hash."""
-    n_classes, lanes = len(CLASSES), len(LANES)
     table = _class_table(served)
-    for hashed, change in zip(columns, correction, strict=True):
-        table[hashed] = table.get(hashed, np.zeros(n_classes)) + change
-    named = [hash_name(name) for name in served.names]
+    for hashed, change in zip(columns, correction[:-1], strict=True):
+        table[hashed] = table.get(hashed, np.zeros(_N)) + change
+    named = list(map(hash_name, served.names))
     known = set(named)
     unnamed = [hashed for hashed in table if hashed not in known]
-    class_weights = np.array([table[hashed] for hashed in (*named, *unnamed)])
-    scales = np.abs(class_weights).max(axis=0) / _QUANTUM
-    raw = np.full((len(named) + len(unnamed), lanes), _ZERO, dtype=np.uint8)
-    old = np.frombuffer(served.rows + served.hashed_rows, dtype=np.uint8).reshape(-1, lanes)
-    raw[: len(old)] = old  # kinds stay; hashed names of an earlier round come first in `unnamed`
-    raw[:, :n_classes] = np.round(class_weights / scales) + _ZERO
-    rows = raw.tobytes()
-    at = len(named) * lanes
-    biases = np.array(served.biases[:n_classes]) + bias
-    version = blake2b(rows + biases.tobytes(), digest_size=4).hexdigest()
+    order = [*named, *unnamed]
+    rows, scales = _quantised(served, np.array([table[hashed] for hashed in order]))
+    information, bias_information = _information(served)
+    evidence = [information.get(h, 0.0) + learned.get(h, 0.0) for h in order]
+    biases = np.array(served.biases[:_N]) + correction[-1]
+    at = len(named) * len(LANES)
     return replace(
         served,
-        version=f"learned-{version}",
+        version=f"learned-{blake2b(rows + biases.tobytes(), digest_size=4).hexdigest()}",
         rows=rows[:at],
         hashed=tuple(unnamed),
         hashed_rows=rows[at:],
-        scales=(*map(float, scales), *served.scales[n_classes:]),
-        biases=(*map(float, biases), *served.biases[n_classes:]),
+        scales=(*map(float, scales), *served.scales[_N:]),
+        biases=(*map(float, biases), *served.biases[_N:]),
         card={**served.card, "learned_from": served.version},
+        evidence=evidence_bytes(evidence),
+        bias_evidence=bias_information + bias_learned,
     )
 
 
+def _quantised(served: Artifact, class_weights: Array) -> tuple[bytes, Array]:
+    """Rows of all lanes, and the class lanes' scales; the lanes of kinds stay as they are."""
+    lanes = len(LANES)
+    scales = np.abs(class_weights).max(axis=0) / _QUANTUM
+    raw = np.full((len(class_weights), lanes), _ZERO, dtype=np.uint8)
+    old = np.frombuffer(served.rows + served.hashed_rows, dtype=np.uint8).reshape(-1, lanes)
+    raw[: len(old)] = old  # hashed names of an earlier round come first among the unnamed
+    raw[:, :_N] = np.round(class_weights / scales) + _ZERO
+    return raw.tobytes(), scales
+
+
 def judge(
-    served: Artifact, candidate: Artifact, later: Sequence[Example], own: Sequence[Example]
+    served: Artifact,
+    candidate: Artifact,
+    later: Sequence[Example],
+    own: Sequence[Example],
+    speeds: Sequence[Speeds] = (),
 ) -> Verdict:
     """Whether the candidate may be served; see the constants for the conditions."""
-    labels = np.array([CLASSES.index(example.answer) for example in later])
+    labels, own_labels = _labels(later), _labels(own)
     old, new = scores(served, later), scores(candidate, later)
     gains = _losses(old, labels) - _losses(new, labels)
     error = float(gains.std(ddof=1)) / len(gains) ** 0.5
     gain, recall = float(gains.mean()), _mean_recall(new, labels)
-    own_labels = np.array([CLASSES.index(example.answer) for example in own])
     change = _mean_recall(scores(candidate, own), own_labels) - _mean_recall(
         scores(served, own), own_labels
     )
+    regrets = [regret(_softmax(logits), labels, speeds) for logits in (old, new)]
     guessing = 1.0 / len(set(labels.tolist()))
     checks = {
         "no gain on later traffic": gain >= LEAST_GAIN and gain >= LEAST_Z * error,
         "labels do not follow from requests": recall >= guessing + LEAST_LIFT,
         "worse on our own prompts": change >= -MOST_LOSS,
+        "more time lost to wrong choices": (regrets[1] or 0) <= (regrets[0] or 0) + MOST_REGRET,
     }
     failed = [reason for reason, passed in checks.items() if not passed]
     return Verdict(
-        promoted=not failed,
+        action="kept" if failed else "promoted",
         reason="; ".join(failed) or "better on later traffic",
+        answers=len(later),
         served_loss=float(_losses(old, labels).mean()),
         candidate_loss=float(_losses(new, labels).mean()),
         recall=recall,
         rehearsed_change=change,
+        served_regret=regrets[0],
+        candidate_regret=regrets[1],
     )
+
+
+def regret(chances: Array, labels: Any, speeds: Sequence[Speeds]) -> float | None:
+    """Mean share of an answer's decode time that is lost by choosing the mode that `chances`
+    (rows x classes) expect to be fastest instead of the one that `labels` prove to be.
+
+    The mean over the tables of `speeds` (one per model) that leave a choice; None if none does.
+    """
+    lost = []
+    for table in speeds:
+        if len(table) > 1:
+            times = 1.0 / np.array([[row[c.value] for c in CLASSES] for row in table.values()])
+            chosen = times[(chances @ times.T).argmin(axis=1), labels]
+            lost.append(float((chosen / times.min(axis=0)[labels] - 1.0).mean()))
+    return sum(lost) / len(lost) if lost else None
+
+
+def _softmax(logits: Array) -> Array:
+    shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
+    result: Array = shifted / shifted.sum(axis=1, keepdims=True)
+    return result
 
 
 def _losses(logits: Array, labels: Any) -> Array:
@@ -286,13 +386,3 @@ def _mean_recall(logits: Array, labels: Any) -> float:
     return float(
         np.mean([(guesses[labels == c] == c).mean() for c in sorted(set(labels.tolist()))])
     )
-
-
-def drift(before: Mapping[str, float], now: Mapping[str, float]) -> float:
-    """Population stability index of the class mix (shares by class value); 0 is no change, above
-    0.2 is usually called a shift."""
-    total = 0.0
-    for c in CLASSES:
-        old, new = max(before.get(c.value, 0.0), 1e-4), max(now.get(c.value, 0.0), 1e-4)
-        total += (new - old) * float(np.log(new / old))
-    return total

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from math import log
 from typing import TYPE_CHECKING, Final
 
 from classifier.classes import CLASSES, WorkloadClass
@@ -99,3 +100,13 @@ def calibration_error(rows: Sequence[Scored], bins: int = CALIBRATION_BINS) -> f
     return sum(
         part.n * abs(part.confidence - part.accuracy) for part in calibration(rows, bins)
     ) / max(1, len(rows))
+
+
+def drift(before: Mapping[str, float], now: Mapping[str, float]) -> float:
+    """Population stability index of the class mix (shares by class value); 0 is no change, above
+    0.2 is usually called a shift."""
+    total = 0.0
+    for c in CLASSES:
+        old, new = max(before.get(c.value, 0.0), 1e-4), max(now.get(c.value, 0.0), 1e-4)
+        total += (new - old) * log(new / old)
+    return total

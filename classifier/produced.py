@@ -23,6 +23,9 @@ CODE_SHARE: Final = 0.4
 LINE_SHARE: Final = 0.5
 """Shares of the answer's characters (code) or lines (list, table) that make it that kind."""
 
+MEASURED_ERROR: Final = 0.03
+"""Share of answers whose class is read wrongly: see `tests/unit/classifier/test_produced.py`."""
+
 SHORT_ANSWER_WORDS: Final = 6
 MIN_DERIVATION_MARKS: Final = 3
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from classifier.dataset import LabelledRequest
+    from classifier.features import RequestFeatures
 
 SMALLEST_WEIGHT: Final = 0.03
 """A name whose weights are all below this (log-odds) is left out: it cannot decide anything."""
@@ -31,8 +32,9 @@ class TrainConfig:
 
 def train(rows: Sequence[LabelledRequest], config: TrainConfig) -> Artifact:
     """An artifact fitted on all `rows`."""
-    estimator = WorkloadEstimator(config.settings).fit(examples_of(rows))
-    return to_artifact(estimator, card(rows, config))
+    examples = examples_of(rows)
+    estimator = WorkloadEstimator(config.settings).fit(examples)
+    return to_artifact(estimator, card(rows, config), examples.features)
 
 
 def card(rows: Sequence[LabelledRequest], config: TrainConfig) -> dict[str, Any]:
@@ -51,8 +53,15 @@ def card(rows: Sequence[LabelledRequest], config: TrainConfig) -> dict[str, Any]
     }
 
 
-def to_artifact(estimator: WorkloadEstimator, model_card: Mapping[str, Any]) -> Artifact:
-    """The fitted estimator's weights with the scales of stems and the temperature folded in."""
+def to_artifact(
+    estimator: WorkloadEstimator,
+    model_card: Mapping[str, Any],
+    features: Sequence[RequestFeatures],
+) -> Artifact:
+    """The fitted estimator's weights with the scales of stems and the temperature folded in.
+
+    `features` are the rows it was fitted on: what they knew of each name goes with it.
+    """
     scales = np.array([scale_of(n, estimator.settings.stem_scale) for n in estimator.names_])
     temperature = estimator.temperature_
     weights = np.hstack(
@@ -70,6 +79,7 @@ def to_artifact(estimator: WorkloadEstimator, model_card: Mapping[str, Any]) -> 
             *(estimator.kind_bias_[c] for c in CLASSES),
         ]
     )
+    information, bias_information = estimator.information(features)
     names = [name for name, kept in zip(estimator.names_, keep, strict=True) if kept]
     return quantise(
         names,
@@ -77,6 +87,7 @@ def to_artifact(estimator: WorkloadEstimator, model_card: Mapping[str, Any]) -> 
         biases.tolist(),
         version=_version(names, weights[keep]),
         card=model_card,
+        information=[*information[keep].tolist(), bias_information],
     )
 
 

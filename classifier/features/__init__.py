@@ -7,7 +7,7 @@ The model is a table from these names to weights; nothing here knows a weight.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from classifier.features.base import PromptText, read
 from classifier.features.context import add_fields, add_previous, add_system, add_tools
@@ -27,7 +27,10 @@ from classifier.features.words import Entry, entries
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["RequestFeatures", "extract"]
+__all__ = ["RequestFeatures", "extract", "is_stem"]
+
+_MARKS: Final = frozenset(":>*&")
+"""A name with one of these is a concept, a place or a form; without, it is a word's stem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,11 @@ class RequestFeatures:
     schema_hash: str
     asked_words: int | None
     names: frozenset[str]
+
+
+def is_stem(name: str) -> bool:
+    """Whether the name is a word's stem: it says more about the source of a text than the task."""
+    return not _MARKS.intersection(name)
 
 
 def extract(payload: Mapping[str, Any], *, default_thinking: bool = False) -> RequestFeatures:

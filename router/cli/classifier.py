@@ -117,6 +117,52 @@ def explain(file: Any, model: Path | None, thinking: bool, top: int, as_json: bo
     click.echo(json.dumps(to_json(explanation, top)) if as_json else to_text(explanation, top))
 
 
+@group.command()
+@click.argument("file", type=DATA)
+@click.option("--language", default="ru", show_default=True, help="Left out of training.")
+@click.option("--kind", default="tool_call", show_default=True, help="Left out of training.")
+@click.option("--seeds", default=3, show_default=True, help="Draws, one line each.")
+@click.option(
+    "--trial",
+    type=click.Choice(["blind", "known-words", "poisoned"]),
+    default="blind",
+    show_default=True,
+    help="Leave the language out of the word lists too, or keep it there, or shuffle the labels.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+def prove(file: Path, language: str, kind: str, seeds: int, trial: str, as_json: bool) -> None:
+    """Learn 500 requests of traffic that the model was never trained on, and measure.
+
+    \b
+    Example:
+      specroute classifier prove prompts.jsonl.gz --kind list --json
+      specroute classifier prove prompts.jsonl.gz --trial poisoned --seeds 20
+    """
+    from dataclasses import asdict
+
+    from classifier import authored as own
+    from classifier.proof import Experiment
+    from classifier.proof import prove as run
+
+    rows, extra = _read(file), own.rows()
+    poisoned, wrong = trial == "poisoned", False
+    for seed in range(seeds):
+        blind = trial != "known-words"
+        experiment = Experiment(language, kind, seed=seed, blind=blind, shuffled=poisoned)
+        proof = run(rows, extra, experiment)
+        wrong = wrong or proof.verdict.promoted == poisoned
+        click.echo(json.dumps(asdict(proof)) if as_json else _proof_line(seed, proof))
+    if wrong:
+        sys.exit(1)
+
+
+def _proof_line(seed: int, proof: Any) -> str:
+    parts = [
+        f"{name} {value:.3f} -> {proof.after[name]:.3f}" for name, value in proof.before.items()
+    ]
+    return f"seed {seed}  {proof.verdict.action} ({proof.verdict.reason})  {'  '.join(parts)}"
+
+
 def _read(file: Path) -> list[Any]:
     from classifier.dataset import BadRow, read
 

@@ -7,6 +7,7 @@ from classifier.metrics import (
     calibration,
     calibration_error,
     confusion,
+    drift,
     f1,
     macro_f1,
     recall,
@@ -44,3 +45,9 @@ def test_calibration_error_is_the_gap():
 
 def test_no_rows():
     assert accuracy([]) == macro_f1([]) == calibration_error([]) == 0
+
+
+def test_drift_is_zero_without_change_and_grows_with_it():
+    even = {"structured": 0.4, "prose": 0.4, "reasoning": 0.2}
+    assert drift(even, even) == 0
+    assert drift(even, {"prose": 1.0}) > 0.2

@@ -1,0 +1,173 @@
+"""Proves learning: a model that never saw a language and a kind meets 500 requests of that traffic.
+
+The language is left out of the training rows and of the word lists as well: its letters are swapped
+for Armenian ones, so that only learning can tell what its words mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING, Any, Final
+
+from classifier.artifact import LinearPredictor
+from classifier.classes import CLASS_OF_KIND, CLASSES, WorkloadClass
+from classifier.estimator import Settings
+from classifier.features import extract
+from classifier.learning import Learner, Verdict
+from classifier.metrics import Scored, accuracy, macro_f1
+from classifier.produced import MEASURED_ERROR
+from classifier.rules import settled
+from classifier.traffic import Example, hashes_of
+from classifier.train import TrainConfig, train
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from classifier.artifact import Artifact
+    from classifier.dataset import LabelledRequest
+
+ANSWERS: Final = 500
+ELSEWHERE_SHARE: Final = 0.2
+"""Share of the rest that is kept out of training, to see what learning loses there."""
+
+_LETTERS: Final = "абвгдежзийклмнопрстуфхцчшщъыьэюяё"
+_ARMENIAN: Final = "".join(chr(0x0561 + at) for at in range(len(_LETTERS)))
+_DISGUISE: Final = str.maketrans(
+    _LETTERS + _LETTERS.upper(), _ARMENIAN + "".join(chr(ord(c) - 0x30) for c in _ARMENIAN)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """What is left out, how many labels are wrong (`error`, a share), and the seed of the draws.
+
+    `blind` leaves the language out of the word lists too; `shuffled` poisons the stream.
+    """
+
+    language: str = "ru"
+    kind: str = "tool_call"
+    error: float = MEASURED_ERROR
+    seed: int = 0
+    blind: bool = True
+    shuffled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Rows by their use: what the model trains on, 500 requests it meets, and two to measure on."""
+
+    training: list[LabelledRequest]
+    met: list[LabelledRequest]
+    there: list[LabelledRequest]
+    elsewhere: list[LabelledRequest]
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Macro F1 before and after by part (there, language, kind, elsewhere; `kind` is accuracy, its
+    rows are of one class), and the verdict on the candidate."""
+
+    before: Mapping[str, float]
+    after: Mapping[str, float]
+    verdict: Verdict
+
+
+def prove(
+    rows: Sequence[LabelledRequest], extra: Sequence[LabelledRequest], experiment: Experiment
+) -> Proof:
+    """Trains without, learns from 500, measures; `rows` are public or own, `extra` rows only ever
+    train and are rehearsed, as our own prompts are."""
+    parts = divide(rows, extra, experiment)
+    served = train(parts.training, TrainConfig(Settings(inner_folds=0), {}))
+    own = examples([row for row in extra if not _left_out(row, experiment)], blind=False)
+    learner = Learner(served, own)
+    before = _measured(served, parts, experiment)
+    verdict = learner.learn(_stream(parts.met, experiment))
+    return Proof(before, _measured(learner.served, parts, experiment), verdict)
+
+
+def divide(
+    rows: Sequence[LabelledRequest], extra: Sequence[LabelledRequest], experiment: Experiment
+) -> Parts:
+    """The rows by use; half of the requests met are of the kind, if there are enough."""
+    rng = Random(experiment.seed)  # noqa: S311 - draws, nothing secret
+    free = [row for row in rows if settled(extract(row.body)) is None]
+    away = [row for row in free if not _left_out(row, experiment)]
+    of_kind = [row for row in free if row.kind == experiment.kind]
+    of_language = [row for row in free if _left_out(row, experiment) and row not in of_kind]
+    for part in (away, of_kind, of_language):
+        rng.shuffle(part)
+    half = min(len(of_kind) * 2 // 3, ANSWERS // 2)
+    rest = min(ANSWERS - half, len(of_language) * 2 // 3)
+    met = of_kind[:half] + of_language[:rest]
+    rng.shuffle(met)
+    cut = int(len(away) * ELSEWHERE_SHARE)
+    training = [*away[cut:], *(row for row in extra if not _left_out(row, experiment))]
+    return Parts(training, met, of_kind[half:] + of_language[rest:], away[:cut])
+
+
+def _left_out(row: LabelledRequest, experiment: Experiment) -> bool:
+    return row.language == experiment.language or row.kind == experiment.kind
+
+
+def examples(rows: Sequence[LabelledRequest], *, blind: bool) -> list[Example]:
+    """The rows as learning sees them."""
+    return [
+        Example(
+            hashes_of(extract(disguised(row.body) if blind else row.body)),
+            row.kind if CLASS_OF_KIND.get(row.kind) is row.answer else _some_kind(row.answer),
+        )
+        for row in rows
+    ]
+
+
+def _some_kind(answer: WorkloadClass) -> str:
+    return next(kind for kind, own in CLASS_OF_KIND.items() if own is answer)
+
+
+def disguised(value: Any) -> Any:
+    """The body with Cyrillic letters swapped for Armenian ones: no word list knows the words."""
+    if isinstance(value, str):
+        return value.translate(_DISGUISE)
+    if isinstance(value, dict):
+        return {name: disguised(item) for name, item in value.items()}
+    return [disguised(item) for item in value] if isinstance(value, list) else value
+
+
+def _stream(rows: Sequence[LabelledRequest], experiment: Experiment) -> list[Example]:
+    """What the gateway would have kept: labels wrong at the measured rate, or all at random."""
+    rng = Random(experiment.seed + 1)  # noqa: S311 - draws, nothing secret
+    found = examples(rows, blind=experiment.blind)
+    kinds = [example.kind for example in found]
+    if experiment.shuffled:
+        rng.shuffle(kinds)
+    else:
+        kinds = [_wrong(kind, rng) if rng.random() < experiment.error else kind for kind in kinds]
+    return [Example(e.hashes, kind, float(at)) for at, (e, kind) in enumerate(zip(found, kinds))]  # noqa: B905
+
+
+def _wrong(kind: str, rng: Random) -> str:
+    return _some_kind(rng.choice([c for c in CLASSES if c is not CLASS_OF_KIND[kind]]))
+
+
+def _measured(artifact: Artifact, parts: Parts, experiment: Experiment) -> dict[str, float]:
+    there = _scored(artifact, parts.there, experiment)
+    return {
+        "there": macro_f1(there),
+        "language": macro_f1([row for row in there if row.language == experiment.language]),
+        "kind": accuracy([row for row in there if row.group == experiment.kind]),
+        "elsewhere": macro_f1(_scored(artifact, parts.elsewhere, experiment)),
+    }
+
+
+def _scored(
+    artifact: Artifact, rows: Sequence[LabelledRequest], experiment: Experiment
+) -> list[Scored]:
+    predictor = LinearPredictor(artifact)
+    found = []
+    for row in rows:
+        body = disguised(row.body) if experiment.blind else row.body
+        chances = predictor.predict(extract(body)).probabilities
+        found.append(Scored(row.answer, chances, row.language, row.kind, row.ambiguous))
+    return found

@@ -1,0 +1,39 @@
+import pytest
+
+from classifier.authored import rows as authored_rows
+from classifier.features import extract
+from classifier.proof import ANSWERS, Experiment, disguised, divide, examples
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return authored_rows()
+
+
+def test_the_disguise_hides_words_from_the_lists_and_keeps_them_apart():
+    body = {"messages": [{"role": "user", "content": "Переведи текст: hello"}]}
+    hidden = disguised(body)
+    assert "lead:TRANSLATE" in extract(body).names
+    assert "lead:TRANSLATE" not in extract(hidden).names
+    assert "hello" in hidden["messages"][0]["content"]
+    words = ["стол", "стул", "СТОЛ"]
+    one, other, loud = disguised(words)
+    assert one != other
+    assert loud.lower() == one
+
+
+def test_no_row_is_used_twice_and_nothing_left_out_is_trained_on(rows):
+    experiment = Experiment(kind="list")
+    parts = divide(rows, [], experiment)
+    used = [row.identity for part in (parts.training, parts.met, parts.there) for row in part]
+    used += [row.identity for row in parts.elsewhere]
+    assert len(used) == len(set(used))
+    for row in [*parts.training, *parts.elsewhere]:
+        assert row.language != "ru"
+        assert row.kind != "list"
+    assert len(parts.met) <= ANSWERS
+
+
+def test_a_row_without_a_kind_still_has_its_class(rows):
+    for row, example in zip(rows[:50], examples(rows[:50], blind=True), strict=True):
+        assert example.answer is row.answer
