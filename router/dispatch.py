@@ -81,11 +81,9 @@ class Dispatcher:
         """Serve one request to its end, whatever that is. Raises nothing that is the client's."""
         flight = Flight(request, self.read(request), self.clock, self.books.close)
         try:
-            async with asyncio.TaskGroup() as group:
-                watcher = group.create_task(client.watch())
-                await self._serve(flight, client, KeepAlive(group, client, flight))
-                watcher.cancel()
-        except* ClientGone:
+            async with client.attended() as tasks:
+                await self._serve(flight, client, KeepAlive(tasks, client, flight))
+        except ClientGone:
             pass  # nobody is left to tell; the flight has been recorded
         finally:
             flight.finish()

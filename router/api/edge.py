@@ -49,16 +49,16 @@ class Edge:
         """The ASGI callable of one generating endpoint."""
 
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
-            await self.serve(endpoint, scope, Client(scope, receive, send, ""))
+            await self.serve(endpoint, Client(scope, receive, send, ""))
 
         return app
 
-    async def serve(self, endpoint: Endpoint, scope: Scope, client: Client) -> None:
+    async def serve(self, endpoint: Endpoint, client: Client) -> None:
         """Read, check and dispatch one request."""
         client.request_id = request_id(client.headers)
         try:
-            if scope["method"] != "POST":
-                raise MethodNotAllowed(f"{scope['path']} takes POST only")
+            if client.method != "POST":
+                raise MethodNotAllowed(f"{endpoint.value} takes POST only")
             request = await self.read(endpoint, client)
         except GatewayError as error:
             self.record(self._refused(endpoint, client, error))

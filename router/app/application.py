@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
@@ -10,6 +11,7 @@ import structlog
 from router.api.edge import ENDPOINTS
 from router.api.passthrough import Passthrough
 from router.api.raw import raw_endpoints
+from router.api.wire import request_lines
 from router.app.parts import build
 
 if TYPE_CHECKING:
@@ -41,6 +43,9 @@ class GatewayApp:
         self.parts = parts
         edge = parts.services.edge
         self._hot = {endpoint.value: edge.endpoint(endpoint) for endpoint in ENDPOINTS}
+        self.lines = request_lines(
+            {endpoint.value: partial(edge.serve, endpoint) for endpoint in ENDPOINTS}
+        )
         self._hot |= Passthrough(edge, parts.exchanges).endpoints()
         self._hot |= raw_endpoints(parts.services)
         self._cold: Any = None

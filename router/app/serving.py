@@ -13,7 +13,7 @@ import socket
 import sys
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import uvicorn
 
@@ -21,9 +21,10 @@ from router.app.processes import run_processes
 from workers.logs import LineWriter, configure_logs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from types import FrameType
 
+    from router.api.wire import Serve
     from router.app.application import GatewayApp
     from router.settings import Settings
 
@@ -121,6 +122,23 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
+def http_protocol(hot: Callable[[], Mapping[bytes, Serve]]) -> type[asyncio.Protocol]:
+    """uvicorn's protocol with the `hot` request lines taken out, as its Config wants it."""
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+    def build(**given: Any) -> asyncio.Protocol:
+        other = partial(HttpToolsProtocol, **given)
+        if not hot():
+            return other()  # before the application is there: nothing heavy is imported yet
+
+        from router.api.wire import WireProtocol
+
+        loop = given.get("_loop") or asyncio.get_running_loop()
+        return WireProtocol(hot, given["server_state"], other, loop)
+
+    return cast("type[asyncio.Protocol]", build)  # uvicorn calls it, and no more
+
+
 def run_gateway(settings: Settings, on_ready: OnReady = lambda url: None) -> None:
     """Serve until SIGINT or SIGTERM, then finish what runs, within `shutdown_grace` seconds.
 
@@ -163,7 +181,7 @@ def _serve(
         host=settings.host,
         port=settings.port,
         loop="uvloop" if sys.platform != "win32" else "asyncio",
-        http="httptools",
+        http=http_protocol(lambda: opening.app.lines if opening.app is not None else {}),
         ws="none",
         lifespan="on",
         log_config=None,

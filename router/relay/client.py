@@ -1,13 +1,19 @@
-"""The ASGI side of one exchange: the body in, status and bytes out, and noticing who has left."""
+"""The ASGI side of one exchange: the body in, status and bytes out, and noticing who has left.
+
+Its counterpart without ASGI is `router.relay.wire`.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from router.core import TooLarge
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, MutableMapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, MutableMapping
+    from contextlib import AbstractAsyncContextManager
 
     from router.core import GatewayError
 
@@ -27,13 +33,31 @@ class ClientGone(Exception):
     """The client has closed its connection."""
 
 
+class Tasks(Protocol):
+    """Who owns the tasks beside an exchange; they end with it."""
+
+    def create_task(self, coroutine: Coroutine[Any, Any, None], /) -> asyncio.Task[None]:
+        """Begin one."""
+        ...
+
+
 class Client:
     """The ASGI side of one exchange; `headers` are lower-case, the last of a name wins."""
 
-    __slots__ = ("_over", "_receive", "_send", "headers", "received_at", "request_id", "started")
+    __slots__ = (
+        "_over",
+        "_receive",
+        "_send",
+        "headers",
+        "method",
+        "received_at",
+        "request_id",
+        "started",
+    )
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        self.method = str(scope.get("method", "POST"))
         self.request_id = request_id
         self.received_at = 0.0  # monotonic seconds; when the last byte of the body was read
         self.started = False
@@ -74,6 +98,26 @@ class Client:
     def _check_size(size: int, limit: int) -> None:
         if size > limit:
             raise TooLarge(f"the body is larger than {limit} bytes")
+
+    def attended(self) -> AbstractAsyncContextManager[Tasks]:
+        """A block that is cut short when the client goes while it is owed something.
+
+        Raises:
+            ClientGone: at the block's end, in that case.
+        """
+        return self._attended()
+
+    @asynccontextmanager
+    async def _attended(self) -> AsyncIterator[Tasks]:
+        try:
+            async with asyncio.TaskGroup() as group:
+                watcher = group.create_task(self.watch())
+                yield group
+                watcher.cancel()
+        except BaseExceptionGroup as failed:
+            if failed.split(ClientGone)[1] is not None:
+                raise
+            raise ClientGone from None
 
     async def watch(self) -> None:
         """Wait until the client goes; return only if the exchange was over by then.

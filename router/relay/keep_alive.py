@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from router.relay.client import stream_headers
 
 if TYPE_CHECKING:
-    from router.relay.client import Client
+    from router.relay.client import Client, Tasks
     from router.relay.flight import Flight
 
 KEEP_ALIVE_S: Final = 10.0
@@ -19,18 +19,18 @@ COMMENT: Final = b": waiting\n\n"
 
 
 class KeepAlive:
-    """One timer per waiting stream; a task, in the request's own group, only once it fires."""
+    """One timer per waiting stream; a task, the request's own, only once it fires."""
 
-    __slots__ = ("_client", "_every_s", "_flight", "_group", "_task", "_timer")
+    __slots__ = ("_client", "_every_s", "_flight", "_task", "_tasks", "_timer")
 
     def __init__(
         self,
-        group: asyncio.TaskGroup,
+        tasks: Tasks,
         client: Client,
         flight: Flight,
         every_s: float | None = None,
     ) -> None:
-        self._group = group
+        self._tasks = tasks
         self._client = client
         self._flight = flight
         self._every_s = KEEP_ALIVE_S if every_s is None else every_s
@@ -51,7 +51,7 @@ class KeepAlive:
             self._task.cancel()
 
     def _begin(self) -> None:
-        self._task = self._group.create_task(self._run())
+        self._task = self._tasks.create_task(self._run())
 
     async def _run(self) -> None:
         await self._client.start(200, stream_headers(self._flight.headers()))

@@ -13,6 +13,7 @@ import orjson
 import uvicorn
 
 from router.app import GatewayApp, create_app
+from router.app.serving import http_protocol
 from router.settings import Settings
 from tests.fakes.gateway import record
 from tests.support.waiting import until
@@ -69,9 +70,12 @@ class RunningGateway:
 
 @asynccontextmanager
 async def gateway(
-    *records: WorkerRecord, registry: Registry | None = None, **settings
+    *records: WorkerRecord, registry: Registry | None = None, wire: bool = True, **settings
 ) -> AsyncIterator[RunningGateway]:
-    """Serve on a free port of 127.0.0.1 with `records` in its registry."""
+    """Serve on a free port of 127.0.0.1 with `records` in its registry.
+
+    Without `wire` every request goes through uvicorn and ASGI, as under any other server.
+    """
     registry = registry or MemoryRegistry(SystemClock())
     values = {"cluster_secret": SECRET, "admin_token": "admin-token-of-the-tests", **settings}
     app = create_app(Settings(**values), registry=registry)
@@ -83,7 +87,7 @@ async def gateway(
         lifespan="on",
         log_config=None,
         access_log=False,
-        http="httptools",
+        http=http_protocol(lambda: app.lines) if wire else "httptools",
         ws="none",
         timeout_graceful_shutdown=10,
     )

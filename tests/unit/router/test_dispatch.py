@@ -51,6 +51,10 @@ async def served(*scripts, settings=None, **changes):
         yield running, *servers
 
 
+ways = pytest.mark.parametrize("wire", [True, False], ids=["wire", "asgi"])
+"""Connections of our own, and the same through uvicorn's ASGI."""
+
+
 def says(answer: bytes):
     """A worker that answers everything with the same bytes."""
 
@@ -71,8 +75,9 @@ async def _dies_at_once(peer) -> None:
     peer.reset()
 
 
-async def test_a_streams_bytes_arrive_unchanged():
-    async with served(answers_well) as (gate, server):
+@ways
+async def test_a_streams_bytes_arrive_unchanged(wire):
+    async with served(answers_well, settings={"wire": wire}) as (gate, server):
         answer = await gate.chat(stream=True)
         assert answer.content == b"".join((*ANSWER, DONE))
         assert answer.headers["content-type"].startswith("text/event-stream")
@@ -91,8 +96,9 @@ async def test_a_streams_bytes_arrive_unchanged():
     assert len(server.peers) == 1
 
 
-async def test_a_plain_answer_is_put_together():
-    async with served(answers_well) as (gate, _):
+@ways
+async def test_a_plain_answer_is_put_together(wire):
+    async with served(answers_well, settings={"wire": wire}) as (gate, _):
         answer = await gate.chat()
         body = answer.json()
         await until(lambda: gate.outcomes)
@@ -254,10 +260,11 @@ async def test_a_workers_own_error_event_goes_through_and_is_counted():
     assert gate.outcomes[0].status is Status.UPSTREAM_ERROR
 
 
+@ways
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("after", range(len(ANSWER) + 1))
 async def test_a_disconnect_at_any_moment_ends_the_work_and_frees_the_slot(
-    after, stream, monkeypatch
+    after, stream, wire, monkeypatch
 ):
     monkeypatch.setattr("router.fleet.lingering.NOTICE_S", 0.05)
     reached = asyncio.Event()
@@ -269,7 +276,7 @@ async def test_a_disconnect_at_any_moment_ends_the_work_and_frees_the_slot(
         reached.set()
         await peer.until_gone()
 
-    async with served(script) as (gate, server):
+    async with served(script, settings={"wire": wire}) as (gate, server):
         asking = asyncio.ensure_future(gate.chat(stream=stream))
         await reached.wait()
         assert gate.in_flight == 1
@@ -373,7 +380,8 @@ async def test_a_failure_after_the_early_opening_is_an_event(monkeypatch):
         assert b"[DONE]" not in answer.content
 
 
-async def test_a_slow_reader_holds_the_worker_back():
+@ways
+async def test_a_slow_reader_holds_the_worker_back(wire):
     """64 KB a chunk: without back-pressure the gateway would swallow all of it."""
     sent = 0
 
@@ -386,7 +394,7 @@ async def test_a_slow_reader_holds_the_worker_back():
             await peer.send(chunk)
             sent += 1
 
-    async with served(endless) as (gate, _):
+    async with served(endless, settings={"wire": wire}) as (gate, _):
         body = {"model": "tiny", "stream": True, "messages": [{"role": "user", "content": "x"}]}
         async with gate.client.stream("POST", "/v1/chat/completions", json=body) as answer:
             assert answer.status_code == 200
@@ -464,7 +472,8 @@ async def test_a_hint_and_a_mode_are_obeyed_and_told():
     assert missing.json()["error"]["code"] == "mode_unavailable"
 
 
-async def test_shutting_down_lets_running_streams_finish():
+@ways
+async def test_shutting_down_lets_running_streams_finish(wire):
     go = asyncio.Event()
 
     async def slow(peer):
@@ -473,7 +482,10 @@ async def test_shutting_down_lets_running_streams_finish():
         await go.wait()
         await peer.send(*[framed(part) for part in (*ANSWER[1:], DONE)], b"0\r\n\r\n")
 
-    async with served(slow) as (gate, _), httpx.AsyncClient(base_url=gate.url) as client:
+    async with (
+        served(slow, settings={"wire": wire}) as (gate, _),
+        httpx.AsyncClient(base_url=gate.url) as client,
+    ):
         body = {"model": "tiny", "stream": True, "messages": [{"role": "user", "content": "x"}]}
         async with client.stream("POST", "/v1/chat/completions", json=body) as answer:
             parts = answer.aiter_raw()
