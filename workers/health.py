@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import httpx
 
+from workers.arms import N_MAX, offered
 from workers.modes import MODES
 from workers.watchdog import Sighting
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from workers.engines import Engine, Routes
     from workers.spec import WorkerSpec
     from workers.timings import Timings
 
 PROBE_TOKENS = 64
+_OBEDIENCE_TOKENS = 16
 _SIGHT_S = 2.0  # no answer in time is no offence: the watchdog asks for other signs of life then
 # Text that any model continues on its own track, so that a drafter that fits has an easy time.
 _PROBE_PROMPT = "Count from 1 to 60. Write only the numbers, separated by commas."
@@ -40,6 +44,7 @@ class Probe:
 
     speculates: bool
     reason: str = ""
+    obeys: bool = False  # a request can choose its draft length
 
 
 class ProbeFailed(RuntimeError):
@@ -137,16 +142,35 @@ async def start_probe(
 ) -> Probe:
     """64 greedy tokens: they must be drafted, and enough of the drafts accepted (contract, 6).
 
+    A worker that could offer arms is asked once more, to draft nothing: a stock build drafts on.
+
     Raises:
         ProbeFailed: no answer with status 200 within `patience` seconds.
     """
+    probe = judge_probe(spec, await _ask(http, engine, spec, patience, PROBE_TOKENS))
+    if not probe.speculates or not offered(spec):
+        return probe
+    plain = await _ask(http, engine, spec, patience, _OBEDIENCE_TOKENS, {N_MAX: 0})
+    return replace(probe, obeys=not plain.draft_n)
+
+
+async def _ask(
+    http: httpx.AsyncClient,
+    engine: Engine,
+    spec: WorkerSpec,
+    patience: float,
+    tokens: int,
+    fields: Mapping[str, Any] | None = None,
+) -> Timings:
+    """What so many greedy tokens took, with `fields` added to the request."""
     body = {
         "model": spec.model,
         "messages": [{"role": "user", "content": _PROBE_PROMPT}],
-        "max_tokens": PROBE_TOKENS,
+        "max_tokens": tokens,
         "temperature": 0,
         "ignore_eos": True,
         "cache_prompt": False,
+        **(fields or {}),
     }
     try:
         answer = await http.post("/v1/chat/completions", json=body, timeout=patience)
@@ -156,7 +180,7 @@ async def start_probe(
     if answer.status_code != 200 or not isinstance(payload, dict):
         said = str(payload)[:200]
         raise ProbeFailed(f"the start probe was answered with {answer.status_code}: {said}")
-    return judge_probe(spec, engine.parse_timings(payload))
+    return engine.parse_timings(payload)
 
 
 def worth_probing(spec: WorkerSpec) -> bool:

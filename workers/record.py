@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from workers.arms import Arm
 from workers.state import WorkerState
 
 
@@ -48,6 +49,7 @@ class WorkerRecord:
     priority: int = 0
     exclusive_group: str | None = None
     features: tuple[str, ...] = ("tools", "grammar", "json_schema", "logprobs", "n")
+    arms: tuple[Arm, ...] = ()  # what it offers per request beside its effective mode
 
     def dumps(self) -> bytes:
         """The record as JSON bytes."""
@@ -69,6 +71,7 @@ class WorkerRecord:
             for key in ("aliases", "argv", "features", "log_tail"):
                 if key in known:
                     known[key] = tuple(known[key])
+            known["arms"] = tuple(map(Arm.read, known.get("arms", ())))
             return cls(**known)
         except (KeyError, TypeError) as error:
             raise ValueError(f"not a worker record: {error}") from error

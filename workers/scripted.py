@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from workers.arms import N_MAX
 from workers.modes import MODES
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class Script:
     prefill_ms: float = 0.0  # per prompt token
     step_ms: float = 0.0  # per verification step
     n_max: int = 0  # drafted per step
+    obeys: bool = False  # a request may choose a shorter draft, as on a patched build
     acceptance: float = 0.0  # share of the drafted
     tokens: int = 16  # of an answer that the request does not limit further
     word: str = "word"
@@ -110,6 +112,8 @@ def plan_answer(script: Script, request: Mapping[str, Any]) -> Answer:
     limit = script.tokens if asked is None else min(int(asked), 1_000_000)
     count = max(1, limit)
     drafts = script.n_max if MODES[script.mode].speculative else 0
+    if script.obeys and isinstance(request.get(N_MAX), int):
+        drafts = min(drafts, request[N_MAX])
     steps, owed, done = [1], 0.0, 1
     while done < count:
         owed += drafts * script.acceptance

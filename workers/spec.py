@@ -19,7 +19,7 @@ Dialect = Literal["auto", "stock", "patched"]
 # What may change without a change of speed or output.
 _COSMETIC = (
     *("name", "aliases", "api_key", "host", "port"),
-    *("load_timeout", "acceptance_floor", "priority"),
+    *("load_timeout", "acceptance_floor", "priority", "arms"),
 )
 
 
@@ -81,6 +81,8 @@ class WorkerSpec:
     p_min: float | None = None
     margin: float | None = None
     gap: float | None = None
+    # Draft lengths (n_max, p_min) offered per request; None leaves them to us.
+    arms: tuple[tuple[int, float | None], ...] | None = None
     ngram: NgramSettings = field(default_factory=NgramSettings)
     draft_context: int | None = None
     gpu: GPUSettings = field(default_factory=GPUSettings)

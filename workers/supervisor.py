@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from workers import health
+from workers import arms, health
 from workers.engines import EngineMissing, engine_of
 from workers.launching import Unusable, prepare
 from workers.process import Process, spawn
@@ -211,6 +211,7 @@ class Supervisor:
             context=min(record.context, seen.context or record.context),
             build=launch.version or seen.build,
             vision=record.vision if seen.vision is None else seen.vision,
+            arms=arms.offered(self._spec) if probe.obeys else (),
         )
 
     async def _serve(self, process: Process, http: httpx.AsyncClient) -> Ending:

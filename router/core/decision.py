@@ -101,5 +101,5 @@ class RoutingDecision:
 
     def estimate(self) -> CostEstimate | None:
         """The chosen worker's estimate, where the policy made one."""
-        chosen = (c for c in self.candidates if c.worker == self.worker)
+        chosen = (c for c in self.candidates if (c.worker, c.mode) == (self.worker, self.mode))
         return next((c.estimate for c in chosen), None)

@@ -38,7 +38,7 @@ class Outcome:
     decision: RoutingDecision | None = None
     worker: str = ""
     mode: str = ""  # effective mode of the worker that answered
-    worker_key: str = ""  # the worker's spec hash: learned state is keyed by it
+    worker_key: str = ""  # the worker's spec hash and arm: learned state is keyed by it
     conversation: str = ""
     fingerprint: str = ""
     key_id: str = ""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from workers.arms import Arm
     from workers.record import WorkerRecord
 
 
@@ -16,6 +17,7 @@ class WorkerSnapshot:
     `slots` is what this gateway may use (its lease), never more than the record's. `in_flight`
     counts this gateway's reservations, `total_in_flight` those of all gateways as last heard.
     `remaining_tokens` are the expected output tokens left of this gateway's requests in flight.
+    `arm` is a draft length to ask it for; None asks for what it was started with.
     """
 
     record: WorkerRecord
@@ -25,6 +27,18 @@ class WorkerSnapshot:
     remaining_tokens: tuple[float, ...] = ()
     available: bool = True  # False: breaker open, or stale heartbeat
     unavailable_reason: str = ""
+    arm: Arm | None = None
+
+    @property
+    def mode(self) -> str:
+        """The mode it would answer in."""
+        return self.record.effective_mode if self.arm is None else self.arm.mode
+
+    @property
+    def speed_key(self) -> str:
+        """What its learned speed is kept under."""
+        key = self.record.spec_hash
+        return key if self.arm is None else key + self.arm.key
 
     @property
     def name(self) -> str:

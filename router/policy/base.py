@@ -37,6 +37,7 @@ class PolicyInput:
     home: str | None = None
     excluded: frozenset[str] = frozenset()  # tried already and failed
     max_tokens: int | None = None
+    fixed_draft: bool = False  # the draft length is the client's, or cannot be chosen here
 
 
 class Policy(Protocol):

@@ -105,8 +105,8 @@ class CostModel:
         text, number = part.text, part.number
         ranked = []
         for index, worker in enumerate(workers):
-            record, load = worker.record, worker.in_flight
-            arm = (model, record.spec_hash, record.effective_mode)
+            load = worker.in_flight
+            arm = (model, worker.speed_key, worker.mode)
             pace = speeds.forecasts(arm, version).rough(text, number, load.bit_length())[0]
             rounds = 1 + max(0, load + 1 - worker.slots)
             ranked.append((tokens * pace * rounds, index))
@@ -120,7 +120,7 @@ class CostModel:
 
     def _price(self, prepared: Prepared, worker: WorkerSnapshot, version: int) -> Price:
         request, record = prepared.request, worker.record
-        arm = (request.model, record.spec_hash, record.effective_mode)
+        arm = (request.model, worker.speed_key, worker.mode)
         forecasts = self._known.speeds.forecasts(arm, version)
         load = max(worker.in_flight, worker.total_in_flight)
         bucket = min(load, record.slots - 1).bit_length() if record.slots > 0 else 0

@@ -83,7 +83,7 @@ def _check_wishes(request: PolicyInput) -> None:
         raise BadRequest(message, code="worker_not_found", param="worker")
     if mode is None:
         return
-    offered = {m for w in request.view.workers for m in (w.record.mode, w.record.effective_mode)}
+    offered = {m for w in request.view.workers for m in (w.record.mode, w.mode)}
     if request.view.workers and mode not in offered:
         modes = ", ".join(sorted(offered))
         message = f"no worker of {request.model} offers the mode {mode!r}; offered: {modes}"
@@ -96,8 +96,8 @@ def _unable(request: PolicyInput, worker: WorkerSnapshot) -> str | None:
     if wishes.worker is not None and record.name != wishes.worker:
         return f"the request is pinned to {wishes.worker}"
     mode = wishes.mode
-    if mode is not None and mode != AUTO and record.effective_mode != mode:
-        return f"runs {record.effective_mode}, the request requires {mode}"
+    if mode is not None and mode != AUTO and worker.mode != mode:
+        return f"runs {worker.mode}, the request requires {mode}"
     if record.state not in _SERVING:
         return f"{record.state.value}: {record.reason}" if record.reason else record.state.value
     if not worker.available:
@@ -164,4 +164,4 @@ def _hopeful(request: PolicyInput) -> bool:
 
 
 def _excluded(worker: WorkerSnapshot, why: str) -> Candidate:
-    return Candidate(worker.name, worker.record.effective_mode, excluded_because=why)
+    return Candidate(worker.name, worker.mode, excluded_because=why)

@@ -29,7 +29,8 @@ class Hysteresis:
         """Index of the conversation's home if leaving it does not gain the margin."""
         if home is None or home not in names:
             return None
-        index = names.index(home)
+        # A worker with several arms holds the conversation in all of them.
+        index = min((i for i, n in enumerate(names) if n == home), key=totals.__getitem__)
         stays = min(totals) >= (1.0 - self._switch) * totals[index]
         return index if stays else None
 

@@ -8,6 +8,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from router.core import Candidate, Reason, RoutingDecision
+from router.policy.arms import with_arms
 from router.policy.cost import CostModel
 from router.policy.explore import Explorer, Option, Pick, Traffic
 from router.policy.filters import eligible, wished_mode
@@ -44,6 +45,7 @@ class LearnedPolicy:
 
     def choose(self, request: PolicyInput) -> RoutingDecision:
         """See `Policy.choose`."""
+        request = with_arms(request)
         fit = eligible(request)
         prepared = self._cost.prepare(request)
         workers: Sequence[WorkerSnapshot] = fit.workers
@@ -91,13 +93,14 @@ class LearnedPolicy:
         if home is not None:
             best = min(range(len(totals)), key=totals.__getitem__)
             return home, Reason.AFFINITY if best != home else Reason.PREDICTED_FASTEST, 1.0
-        return self._compete(request, prices, names, totals)
+        return self._compete(request, prices, totals)
 
     def _compete(
-        self, request: PolicyInput, prices: Sequence[Price], names: list[str], totals: list[float]
+        self, request: PolicyInput, prices: Sequence[Price], totals: list[float]
     ) -> tuple[int, Reason, float]:
         kind = (request.model, request.classification.workload_class, request.classification.kind)
-        best = self._hysteresis.incumbent(kind, names, totals)
+        arms = [f"{price.worker.name} {price.worker.mode}" for price in prices]
+        best = self._hysteresis.incumbent(kind, arms, totals)
         mode_reason = Reason.MODE_REQUESTED if wished_mode(request) else Reason.PREDICTED_FASTEST
         floor, plain = self._baseline(request, prices, totals, best)
         draw = self._draw(request)
@@ -106,7 +109,7 @@ class LearnedPolicy:
         pick = self._explore(request, prices, best, (draw - floor) / (1.0 - floor))
         if pick.explored:
             return pick.arm, Reason.EXPLORATION, pick.propensity * (1.0 - floor)
-        self._hysteresis.remember(kind, names[best])
+        self._hysteresis.remember(kind, arms[best])
         propensity = pick.propensity * (1.0 - floor)
         return best, mode_reason, propensity + (floor if plain == best else 0.0)
 
@@ -136,7 +139,7 @@ class LearnedPolicy:
         plain = [
             i
             for i, price in enumerate(prices)
-            if price.worker.record.effective_mode == "ar" and price.worker.free_slots > 0
+            if price.worker.mode == "ar" and price.worker.free_slots > 0
         ]
         if not plain or request.home is not None or wished_mode(request):
             return 0.0, -1
@@ -165,9 +168,9 @@ def _only(request: PolicyInput) -> Reason:
 def _unpriced(fit: Fit, prices: Sequence[Price]) -> list[Candidate]:
     if len(prices) == len(fit.workers):
         return []
-    names = {price.worker.record.name for price in prices}
-    rest = (w.record for w in fit.workers if w.record.name not in names)
-    return [_passed_over(record.name, record.effective_mode) for record in rest]
+    names = {(price.worker.record.name, price.worker.mode) for price in prices}
+    rest = (w for w in fit.workers if (w.record.name, w.mode) not in names)
+    return [_passed_over(worker.name, worker.mode) for worker in rest]
 
 
 @lru_cache(maxsize=1024)
@@ -183,15 +186,16 @@ def _decision(
     choice: tuple[int, Reason, float],
 ) -> RoutingDecision:
     index, reason, propensity = choice
-    record = prices[index].worker.record
-    rows = [Candidate(p.worker.name, p.worker.record.effective_mode, p.estimate) for p in prices]
+    worker = prices[index].worker
+    rows = [Candidate(p.worker.name, p.worker.mode, p.estimate) for p in prices]
     return RoutingDecision(
-        worker=record.name,
-        mode=record.effective_mode,
+        worker=worker.name,
+        mode=worker.mode,
         reason=reason,
         candidates=(*rows, *_unpriced(fit, prices), *fit.excluded),
         policy=policy,
         propensity=propensity,
         explored=reason in (Reason.EXPLORATION, Reason.BASELINE),
         expected_tokens=prepared.tokens,
+        overrides=worker.arm.overrides if worker.arm is not None else {},
     )

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from router.core import GatewayError, Outcome, Status
+from router.core import Endpoint, GatewayError, Outcome, Status
+from workers.arms import N_MAX, P_MIN, chosen_by_client
 from workers.timings import Timings
 
 if TYPE_CHECKING:
@@ -19,9 +20,14 @@ if TYPE_CHECKING:
     from router.core import InferenceRequest, RoutingDecision
     from router.fleet import Chain, Reservation
     from router.relay.delivery import Delivery
+    from workers.arms import Arm
     from workers.clock import Clock
+    from workers.record import WorkerRecord
 
 GAPS_KEPT: Final = 256  # per request: enough for percentiles, bounded for long answers
+
+_PASSES_FIELDS: Final = (Endpoint.CHAT, Endpoint.COMPLETIONS, Endpoint.INFILL)
+"""Where llama-server reads its own fields; it converts the bodies of the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +111,17 @@ class Flight:
         self.error_code = ""
 
     @property
+    def draft_is_fixed(self) -> bool:
+        """Whether the client set the draft length itself, or its endpoint would lose the field."""
+        return self.chooses_draft or self.request.endpoint not in _PASSES_FIELDS
+
+    @property
+    def chooses_draft(self) -> bool:
+        """Whether the client set the draft length itself."""
+        payload = self.request.payload
+        return N_MAX in payload or P_MIN in payload
+
+    @property
     def overhead_s(self) -> float:
         """The gateway's own time before the worker was asked, waiting for a slot left out."""
         until = self.opened_at if self.opened_at is not None else self._clock.monotonic()
@@ -163,8 +180,7 @@ class Flight:
 
     def _outcome(self, account: Account) -> Outcome:
         request, reading, now = self.request, self.reading, self._clock.monotonic()
-        record = self.reservation.record if self.reservation is not None else None
-        worker, mode = self._served_by()
+        worker, mode, key = self._served_by()
         first = self.first_content_at
         return Outcome(
             request_id=request.id,
@@ -176,7 +192,7 @@ class Flight:
             decision=self.decision,
             worker=worker,
             mode=mode,
-            worker_key=record.spec_hash if record is not None else "",
+            worker_key=key,
             conversation=reading.conversation,
             fingerprint=reading.fingerprint,
             key_id=request.principal.key_id,
@@ -204,13 +220,28 @@ class Flight:
             answer_sample=account.sample,
         )
 
-    def _served_by(self) -> tuple[str, str]:
-        """Worker and mode; a fallback's stand in the decision, and nothing is learned of it."""
+    def _served_by(self) -> tuple[str, str, str]:
+        """Worker, mode, and what its speed is learned under.
+
+        A fallback's worker and mode stand in the decision, and nothing is learned of it.
+        """
         if self.reservation is not None:
-            return self.reservation.record.name, self.reservation.record.effective_mode
+            record = self.reservation.record
+            arm = self._arm_of(record)
+            if arm is None:
+                return record.name, record.effective_mode, record.spec_hash
+            return record.name, arm.mode, record.spec_hash + arm.key
         if self.remote and self.decision is not None:
-            return self.decision.worker, self.decision.mode
-        return "", ""
+            return self.decision.worker, self.decision.mode, ""
+        return "", "", ""
+
+    def _arm_of(self, record: WorkerRecord) -> Arm | None:
+        """The draft length that it was asked for, where that is not the worker's own."""
+        if self.decision is not None and self.decision.overrides:
+            return next((arm for arm in record.arms if arm.mode == self.decision.mode), None)
+        if self.chooses_draft:
+            return chosen_by_client(record.effective_mode, record.arms, self.request.payload)
+        return None
 
     def _tpot(self, tokens: int | None) -> float | None:
         """(last - first token time) / (tokens - 1), in seconds."""

@@ -94,7 +94,7 @@ class Noticer:
         """Alarms not told yet; `names` are workers by spec hash."""
         fresh = [alarm for alarm in alarms if alarm.wall_time > self._alarms]
         for alarm in fresh:
-            worker = names.get(alarm.worker_key, "")
+            worker = names.get(alarm.worker_key.partition("~")[0], "")
             minute = str(int(alarm.wall_time // 60))
             yield Happening(
                 alarm.wall_time,

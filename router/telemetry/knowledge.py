@@ -139,7 +139,8 @@ class Knowledge:
         if tokens and not outcome.has_image:
             self.prompts.observe_tokens(outcome.model, what.language, outcome.prompt_chars, tokens)
         if timings.prompt_n and timings.prompt_ms:
-            self.prompts.observe_speed(outcome.worker_key, timings.prompt_n, timings.prompt_ms)
+            key = outcome.worker_key.partition("~")[0]  # all arms of a worker prefill alike
+            self.prompts.observe_speed(key, timings.prompt_n, timings.prompt_ms)
 
     def _observe_speed(self, outcome: Outcome, what: Classification) -> None:
         arm = Arm(outcome.model, outcome.worker_key, outcome.mode)

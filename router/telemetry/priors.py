@@ -44,7 +44,7 @@ About 0.7 of the mean over the public setups that measured several lengths side 
 4 to 6, prose 2 to 3.
 """
 
-_LENGTH_SUFFIX: Final = re.compile(r"-n(\d+)$")
+_LENGTH_SUFFIX: Final = re.compile(r"-n(\d+)(-p\d+)?$")
 
 _LONG_DOCUMENT: Final = 0.8  # margin drafter, natural language beyond 2K tokens
 _LONG_CONTEXT: Final = 0.9  # margin drafter beyond 25-32K tokens
@@ -54,6 +54,7 @@ _FIXED_LOADED_DOCUMENT: Final = 0.3  # fixed-length drafter, long document, two 
 
 def family(mode: str) -> str:
     """The row of the table a mode belongs to; modes of a family share what texts they like."""
+    mode = _LENGTH_SUFFIX.sub("", mode)  # an arm of that mode
     if mode.startswith("dflash"):
         return "dflash-margin" if mode.endswith("margin") else "dflash"
     head = mode.replace("_", "-").split("-")[0]

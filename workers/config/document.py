@@ -95,10 +95,16 @@ class Config(Section):
             aliases=model.aliases,
             draft=self.resolved(section.draft),
             binary=found,
+            arms=_arms(section),
             ngram=NgramSettings(**dict(section.ngram)),
             gpu=_gpu(section.gpu),
             env=tuple(sorted(section.env.items())),
         )
+
+
+def _arms(section: WorkerSection) -> tuple[tuple[int, float | None], ...] | None:
+    arms = section.arms
+    return None if arms is None else tuple((arm.n_max, arm.p_min) for arm in arms)
 
 
 def _gpu(section: GPUSection) -> GPUSettings:

@@ -90,6 +90,7 @@ def _worker_rules(config: Config, index: int, worker: WorkerSection) -> Iterator
         *_cut_rules(worker),
         *_engine_rules(worker),
         *_size_rules(worker),
+        *_arm_rules(worker),
     ):
         yield Finding((*at, key), message, fix)
 
@@ -155,6 +156,22 @@ def _size_rules(worker: WorkerSection) -> Iterator[tuple[str, str, str]]:
     if gpu.split and gpu.devices and len(gpu.split) != len(gpu.devices):
         message = f"gpu.split has {len(gpu.split)} shares for {len(gpu.devices)} devices"
         yield "gpu", message, "give one share per device"
+
+
+def _arm_rules(worker: WorkerSection) -> Iterator[tuple[str, str, str]]:
+    if not worker.arms:
+        return
+    mode = MODES[worker.mode]
+    most = worker.n_max or mode.n_max
+    if not mode.speculative or mode.by_lookup or mode.engine != "llama-server":
+        yield "arms", f"mode {worker.mode} has no draft length to choose per request", "remove it"
+    for arm in worker.arms:
+        if most is not None and arm.n_max > most:
+            message = f"an arm of {arm.n_max} tokens is more than the worker's n_max {most}"
+            yield "arms", message, "raise n_max: what a worker is started with bounds its arms"
+        if arm.p_min is not None and arm.p_min < (worker.p_min or 0.0):
+            message = f"an arm's p_min {arm.p_min:g} is below the worker's {worker.p_min:g}"
+            yield "arms", message, "lower the worker's p_min: arms can only be stricter"
 
 
 def _port_rules(config: Config) -> Iterator[Finding]:

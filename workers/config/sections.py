@@ -42,6 +42,17 @@ def _switch(value: Any) -> Any:
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
 
 
+def _arms(value: Any) -> Any:
+    """`auto`, `off`, or lengths: a number, or `{n_max: N, p_min: P}`."""
+    if value in ("auto", None):
+        return None
+    if _switch(value) == "off":
+        return ()
+    if not isinstance(value, (list, tuple)):
+        raise ValueError("must be `auto`, `off` or a list of draft lengths such as [0, 3]")
+    return tuple({"n_max": arm} if isinstance(arm, int) else arm for arm in value)
+
+
 def _layers(value: Any) -> int | str:
     if value == "all":
         return "all"
@@ -175,6 +186,27 @@ class NgramSection(Section):
     n_match: Count | None = None
 
 
+class ArmSection(Section):
+    """One draft length offered per request, on builds that honour it; 0 drafts nothing."""
+
+    n_max: Annotated[int, Field(ge=0)]
+    p_min: Share | None = None
+
+
+Arms = Annotated[
+    tuple[ArmSection, ...] | None,
+    BeforeValidator(_arms),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"enum": ["auto", "off", False]},
+                {"type": "array", "items": {"type": ["integer", "object"]}},
+            ]
+        }
+    ),
+]
+
+
 class GPUSection(Section):
     """Where the weights live."""
 
@@ -210,6 +242,7 @@ class WorkerSection(Section):
     p_min: Share | None = None
     margin: Positive | None = None
     gap: Share | None = None
+    arms: Arms = None
     ngram: NgramSection = NgramSection()
     draft_context: Count | None = None
     gpu: GPUSection = GPUSection()

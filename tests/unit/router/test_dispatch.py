@@ -25,6 +25,7 @@ from tests.support.gateway import (
 )
 from tests.support.raw_server import raw_server
 from tests.support.waiting import until
+from workers.arms import N_MAX, Arm
 from workers.keys import worker_api_key
 
 LOADING = refusal(
@@ -495,3 +496,30 @@ async def test_shutting_down_lets_running_streams_finish(wire):
             go.set()
             received += b"".join([part async for part in parts])
     assert received == b"".join((*ANSWER, DONE))
+
+
+async def test_a_worker_with_arms_is_asked_for_the_chosen_one():
+    bodies = []
+
+    async def keeps(peer):
+        bodies.append(orjson.loads((await peer.request()).body))
+        await stream_answer(peer, *ANSWER, DONE)
+
+    async with served(
+        keeps,
+        settings={"policy": "learned"},
+        arms=(Arm("ar", 0),),
+        mode="mtp-n3",
+        effective_mode="mtp-n3",
+    ) as (gate, _):
+        answers = [
+            await gate.chat(headers={"x-specroute-mode": "ar"}),
+            await gate.chat(headers={"x-specroute-mode": "mtp-n3"}),
+            await gate.chat(**{N_MAX: 1}),
+        ]
+        await until(lambda: len(gate.outcomes) == 3)
+    assert [body.get(N_MAX) for body in bodies] == [0, None, 1]
+    assert [a.headers["x-specroute-mode"] for a in answers] == ["ar", "mtp-n3", "mtp-n3"]
+    assert [outcome.mode for outcome in gate.outcomes] == ["ar", "mtp-n3", "custom"]
+    keys = [outcome.worker_key.partition("~")[2] for outcome in gate.outcomes]
+    assert keys == ["ar", "", "custom"]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.support.serving import served
@@ -68,8 +70,26 @@ async def test_the_start_probe(script, speculates, words):
         probe = await health.start_probe(http, ENGINE, spec(), 5.0)
     assert probe.speculates is speculates
     assert words in probe.reason
-    (body,) = app.bodies
+    assert not probe.obeys
+    body = app.bodies[0]
     assert (body["max_tokens"], body["temperature"]) == (64, 0)
+
+
+async def test_a_build_that_lets_requests_choose_is_recognised():
+    script = Script(mode="dflash2", n_max=7, acceptance=0.5)
+    for obeys in (True, False):
+        app = Simulator(replace(script, obeys=obeys))
+        async with served(app) as url, health.client(url, None) as http:
+            probe = await health.start_probe(http, ENGINE, spec("dflash2"), 5.0)
+        assert (probe.speculates, probe.obeys) == (True, obeys)
+        assert [body.get("speculative.n_max") for body in app.bodies] == [None, 0]
+
+
+async def test_a_worker_without_arms_is_not_asked_for_them():
+    app = Simulator(Script(mode="dflash2", n_max=7, acceptance=0.5, obeys=True))
+    async with served(app) as url, health.client(url, None) as http:
+        probe = await health.start_probe(http, ENGINE, spec("dflash2", arms=()), 5.0)
+    assert (len(app.bodies), probe.obeys) == (1, False)
 
 
 @pytest.mark.parametrize("fault", ["error", "close", "garbage"])

@@ -3,6 +3,7 @@ from __future__ import annotations
 import orjson
 import pytest
 
+from workers.arms import Arm
 from workers.record import WorkerRecord
 from workers.state import WorkerState
 
@@ -19,6 +20,7 @@ RECORD = WorkerRecord(
     heartbeat_at=1.5,
     argv=("a", "b"),
     features=("tools",),
+    arms=(Arm("ar", 0), Arm("mtp-n2-p75", 2, 0.75)),
 )
 
 
@@ -29,6 +31,12 @@ def test_bytes_and_back():
 def test_fields_of_a_newer_version_are_ignored():
     newer = orjson.loads(RECORD.dumps()) | {"colour": "blue"}
     assert WorkerRecord.loads(orjson.dumps(newer)) == RECORD
+
+
+def test_a_record_of_an_older_version_has_no_arms():
+    older = orjson.loads(RECORD.dumps())
+    del older["arms"]
+    assert WorkerRecord.loads(orjson.dumps(older)).arms == ()
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"state": "asleep"}', b"\xff"])

@@ -13,6 +13,12 @@ def test_a_conversation_stays_unless_leaving_gains_the_margin():
     assert keeper.at_home(NAMES, (1.0, 0.9), "gone") is None
 
 
+def test_a_home_with_several_arms_keeps_the_conversation_in_the_best_of_them():
+    keeper = Hysteresis(switch_margin=0.15, tie_margin=0.01)
+    assert keeper.at_home(("a", "a", "b"), (3.0, 1.0, 0.9), "a") == 1
+    assert keeper.at_home(("a", "a", "b"), (3.0, 1.0, 0.8), "a") is None
+
+
 def test_a_kind_of_request_changes_its_worker_only_beyond_a_tie():
     keeper = Hysteresis(switch_margin=0.15, tie_margin=0.02)
     assert keeper.incumbent("prose", NAMES, (1.0, 0.99)) == 1
