@@ -155,7 +155,7 @@ async def test_the_command_serves_what_redis_tells_and_stops_when_told(tmp_path,
 async def test_on_a_public_address_the_first_key_is_made(tmp_path, redis_url):
     environment = {"SPECROUTE_SERVER__HOST": "0.0.0.0"}  # noqa: S104
     with _command(tmp_path, redis_url, **environment) as (_, url):
-        async with httpx.AsyncClient(base_url=url) as client:
+        async with httpx.AsyncClient(base_url=url, timeout=60) as client:
             await _answers(client, "/health")
             assert (await client.get("/v1/models")).status_code == 401
             key = (tmp_path / "state" / "api-key").read_text().strip()
