@@ -76,6 +76,7 @@ class Dispatcher:
     exchanges: Exchanges
     books: Books
     fallback: Fallback
+    wait_for_worker_s: float = 0.0  # how long a request may wait while its model has no worker
 
     async def dispatch(self, request: InferenceRequest, client: Client) -> None:
         """Serve one request to its end, whatever that is. Raises nothing that is the client's."""
@@ -129,10 +130,10 @@ class Dispatcher:
         while True:
             try:
                 reservation = await self._place(flight)
-            except (NoWorker, Loading):
-                if failure is None:
-                    raise
-                raise failure from None
+            except (NoWorker, Loading) as none:
+                if failure is not None:
+                    raise failure from None
+                reservation = await self._place_when_one_comes(flight, none)
             try:
                 return await self._ask(flight, reservation, client, keep_alive)
             except MOVABLE as error:
@@ -204,14 +205,30 @@ class Dispatcher:
             fixed_draft=flight.draft_is_fixed,
         )
 
-    async def _place(self, flight: Flight) -> Reservation:
-        """A slot, waited for if need be."""
+    async def _place_when_one_comes(self, flight: Flight, refusal: GatewayError) -> Reservation:
+        """A slot of a worker that is still to come: its pool is scaled up from zero, or rolled.
+
+        Raises:
+            NoWorker, Loading: as `refusal`; none came in time, or none is waited for, because a
+                remote model may answer instead.
+        """
+        elsewhere = self.fallback.remote_for(flight.request, refusal)
+        if self.wait_for_worker_s <= 0 or elsewhere is not None:
+            raise refusal
+        try:
+            async with asyncio.timeout(self.wait_for_worker_s) as limit:
+                return await self._place(flight, limit)
+        except TimeoutError:
+            raise refusal from None
+
+    async def _place(self, flight: Flight, patience: asyncio.Timeout | None = None) -> Reservation:
+        """A slot, waited for if need be; with `patience` also while nobody could serve at all."""
 
         waits_since: float | None = None
 
         def attempt() -> Reservation | None:
             nonlocal waits_since
-            taken = self._choose_and_reserve(flight)
+            taken = self._choose_and_reserve(flight, patience)
             if waits_since is None:  # deciding is our own time, waiting is the queue's
                 waits_since = self.clock.monotonic()
             return taken
@@ -226,9 +243,18 @@ class Dispatcher:
             if waits_since is not None:
                 flight.queue_s += self.clock.monotonic() - waits_since
 
-    def _choose_and_reserve(self, flight: Flight) -> Reservation | None:
+    def _choose_and_reserve(
+        self, flight: Flight, patience: asyncio.Timeout | None
+    ) -> Reservation | None:
         """The one tick: no await may come between the choice and the reservation."""
-        chosen = decision = self.policy.choose(self._question(flight))
+        try:
+            chosen = decision = self.policy.choose(self._question(flight))
+        except (NoWorker, Loading):
+            if patience is None:
+                raise
+            return None
+        if patience is not None:  # one is there: from now on it is a slot that is waited for
+            patience.reschedule(None)
         if flight.retried:
             decision = replace(decision, reason=Reason.RETRY)
         flight.decision = decision

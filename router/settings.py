@@ -45,6 +45,7 @@ class Settings:
     max_body_bytes: int = 32 * 1024 * 1024
     max_grammar_bytes: int = 64 * 1024
     max_queue: int = 256
+    wait_for_worker_s: float = 0.0
     budgets: Budgets = field(default_factory=Budgets)
     policy: str = "learned"
     policy_settings: PolicySettings = field(default_factory=PolicySettings)
@@ -100,6 +101,7 @@ def from_config(
         max_body_bytes=limits.max_body_bytes,
         max_grammar_bytes=limits.max_grammar_bytes,
         max_queue=limits.queue_size,
+        wait_for_worker_s=limits.wait_for_worker,
         budgets=Budgets(
             connect=limits.connect_timeout,
             first_byte=limits.first_byte_timeout,

@@ -99,6 +99,7 @@ def build(
         recall=learned.remembrance.recall,
         exchanges=exchanges,
         fallback=_fallback(settings, upstreams),
+        wait_for_worker_s=settings.wait_for_worker_s,
         books=Books(fleet, prefixes, rates, lingering, learned.recorder.record),
     )
     services = _services(settings, ring, dispatcher, learned, registry, watch)

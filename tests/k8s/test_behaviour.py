@@ -138,6 +138,9 @@ def test_a_fleet_that_scales_to_zero_can_be_asked_while_it_is_there(
     assert any("specroute_queue_depth" in q and "coder-7b" in q for q in queries)
     gateway = named(objects, "Deployment", "specroute-gateway")["spec"]["template"]["spec"]
     assert gateway["containers"][0]["readinessProbe"]["httpGet"]["path"] == "/health"
+    limits = config_in(named(objects, "ConfigMap", "specroute-gateway"))["limits"]
+    (coder,) = [t for name, t in pools(objects) if name == "specroute-coder"]
+    assert limits["wait_for_worker"] > seconds_to_start(coder["spec"]["containers"][0])
     scaled = {s["spec"]["scaleTargetRef"]["name"] for s in of_kind(objects, "ScaledObject")}
     for workload in of_kind(objects, "Deployment", "StatefulSet"):
         has_replicas = "replicas" in workload["spec"]

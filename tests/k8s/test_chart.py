@@ -19,6 +19,7 @@ from tests.k8s.crds import schema_of
 if TYPE_CHECKING:
     from tests.k8s.conftest import Objects
 
+FROM_ZERO = values_of("multi-model")["pools"]["coder"]
 VERSIONS = ("1.29", "1.33", "1.37")
 
 
@@ -112,6 +113,7 @@ def test_a_second_release_meets_nothing_of_the_first() -> None:
         ({"redis": {"enabled": False}}, "redis.url"),
         ({"secrets": {"existing": ""}}, "secrets.clusterSecret"),
         ({"gateway": {"autoscaling": {"enabled": True}, "keda": {"enabled": True}}}, "both scale"),
+        ({"pools": {"plain": FROM_ZERO}, "keda": {"prometheus": "http://p:90"}}, "readinessPath"),
     ],
 )
 def test_wrong_values_are_refused_by_name(change: dict[str, Any], word: str) -> None:

@@ -153,6 +153,10 @@ class Cluster:
         await pod.start()
         return pod
 
+    async def add_worker(self, pool: str, index: int) -> Pod:
+        """The pod of this number in a StatefulSet."""
+        return await self.create(f"{pool}-{index}", _next_address(), self._template(pool))
+
     async def install(self) -> None:
         """Redis, agents and gateways at once, as `helm install --wait`."""
         begun = time.monotonic()
@@ -163,8 +167,8 @@ class Cluster:
         for workload in self.objects:
             name = workload["metadata"]["name"]
             if workload["kind"] == "StatefulSet" and name != "specroute-redis":
-                replicas = range(workload["spec"]["replicas"])
-                pods += [await self._worker(name, index) for index in replicas]
+                replicas = range(workload["spec"].get("replicas", 0))  # none: somebody scales it
+                pods += [await self.add_worker(name, index) for index in replicas]
         replicas = range(self.workload("Deployment", "specroute-gateway")["spec"]["replicas"])
         pods += [await self._gateway() for _ in replicas]
         for pod in pods:
@@ -185,7 +189,7 @@ class Cluster:
         for old in reversed(self.workers()):
             pool, _, index = old.name.rpartition("-")
             await self.remove(old)
-            await (await self._worker(pool, int(index))).until_ready(READY_WITHIN_S)
+            await (await self.add_worker(pool, int(index))).until_ready(READY_WITHIN_S)
 
     async def replace_redis(self, *, crash: bool = False) -> None:
         """The pod is deleted, or its node is lost, and made again; its data is gone with it."""
@@ -197,7 +201,7 @@ class Cluster:
     async def replace_lost(self, pod: Pod) -> Pod:
         """What the StatefulSet controller does for a pod whose node is gone."""
         pool, _, index = pod.name.rpartition("-")
-        new = await self._worker(pool, int(index))
+        new = await self.add_worker(pool, int(index))
         await new.until_ready(READY_WITHIN_S)
         return new
 
@@ -235,9 +239,6 @@ class Cluster:
         name = f"specroute-gateway-{self._generation}"
         template = self._template("specroute-gateway", "Deployment")
         return await self.create(name, _next_address(), template)
-
-    async def _worker(self, pool: str, index: int) -> Pod:
-        return await self.create(f"{pool}-{index}", _next_address(), self._template(pool))
 
 
 @asynccontextmanager

@@ -162,6 +162,7 @@ class LimitsSection(Section):
 
     max_body_bytes: Count = 32 * 1024 * 1024
     queue_size: Annotated[int, Field(ge=0)] = 256
+    wait_for_worker: Annotated[float, Field(ge=0)] = 0.0  # seconds, while a model has none
     connect_timeout: Positive = 5.0
     first_byte_timeout: Positive = 60.0
     prompt_tokens_per_second: Positive = 10.0  # the slowest prefill that is not yet a stall

@@ -105,6 +105,17 @@ imagePullSecrets:
 {{- if and .Values.dashboard.enabled .Values.dashboard.url }}
 {{- $_ := set $base.dashboard "url" .Values.dashboard.url }}
 {{- end }}
+{{- /* Who asks for a model whose pool is at zero waits until a pod has been placed and has loaded. */ -}}
+{{- range .Values.pools }}
+{{- $keda := .keda | default dict }}
+{{- if and $keda.enabled (eq (dig "minReplicas" 1 $keda | int) 0) }}
+{{- if ne $.Values.gateway.readinessPath "/health" }}
+{{- fail "a pool with keda.minReplicas 0 needs gateway.readinessPath: /health, or nothing could bring it back" }}
+{{- end }}
+{{- $before := dig "limits" "wait_for_worker" 0 $base | int }}
+{{- $_ := set $base "limits" (dict "wait_for_worker" (max $before (add 60 (.loadSeconds | default 1800)))) }}
+{{- end }}
+{{- end }}
 {{- toYaml (mergeOverwrite $base (deepCopy .Values.gateway.config)) }}
 {{- end -}}
 

@@ -27,6 +27,7 @@ from tests.support.raw_server import raw_server
 from tests.support.waiting import until
 from workers.arms import N_MAX, Arm
 from workers.keys import worker_api_key
+from workers.state import WorkerState
 
 LOADING = refusal(
     b"503 Service Unavailable",
@@ -523,3 +524,56 @@ async def test_a_worker_with_arms_is_asked_for_the_chosen_one():
     assert [outcome.mode for outcome in gate.outcomes] == ["ar", "mtp-n3", "custom"]
     keys = [outcome.worker_key.partition("~")[2] for outcome in gate.outcomes]
     assert keys == ["ar", "", "custom"]
+
+
+@asynccontextmanager
+async def waiting_gateway(seconds: float, script=answers_well):
+    """A gateway without a worker, one request that waits for one, and the worker that may come."""
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(raw_server(script))
+        settings = {"models": (("tiny", ()),), "wait_for_worker_s": seconds}
+        gate = await stack.enter_async_context(gateway(**settings))
+        async with asyncio.TaskGroup() as tasks:
+            yield gate, server, tasks.create_task(gate.chat(stream=True))
+
+
+async def test_a_request_waits_for_a_worker_that_is_still_to_come():
+    async with waiting_gateway(60.0) as (gate, server, request):
+        admission = gate.app.parts.services.admission
+        await gate.until(lambda: admission.depth("tiny") == 1)
+        await gate.publish(worker_at(server.url, "late", state=WorkerState.LOADING))
+        await asyncio.sleep(0.05)
+        assert admission.depth("tiny") == 1
+        await gate.publish(worker_at(server.url, "late"))
+        answer = await request
+        assert answer.status_code == 200
+        assert answer.headers["x-specroute-worker"] == "late"
+        assert gate.in_flight == 0
+
+
+async def test_a_worker_that_does_not_come_in_time_is_an_honest_503():
+    async with waiting_gateway(0.2) as (gate, _, request):
+        answer = await request
+        assert answer.status_code == 503
+        assert answer.json()["error"]["code"] == "no_worker"
+        assert answer.headers["retry-after"]
+        assert gate.app.parts.services.admission.depth() == 0
+
+
+async def test_once_a_worker_is_there_its_slot_is_waited_for_as_ever():
+    go_on = asyncio.Event()
+
+    async def slow(peer) -> None:
+        await go_on.wait()
+        await answers_well(peer)
+
+    async with waiting_gateway(1.0, slow) as (gate, server, first), asyncio.TaskGroup() as tasks:
+        second = tasks.create_task(gate.chat(stream=True))
+        await gate.until(lambda: gate.app.parts.services.admission.depth("tiny") == 2)
+        await gate.publish(worker_at(server.url, "late", slots=1))
+        await asyncio.sleep(1.5)
+        assert gate.in_flight == 1
+        assert not first.done()
+        assert not second.done()
+        go_on.set()
+        assert {(await first).status_code, (await second).status_code} == {200}
