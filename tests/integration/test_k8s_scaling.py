@@ -47,8 +47,7 @@ async def scaled(running: Cluster) -> AsyncIterator[Autoscaler]:
 
 async def _everybody_twice(running: Cluster) -> Streams:
     """Every client has two streams, and then nobody wants anything."""
-    async with long_streams(running.service.url, SECRETS["api-key"], ROUNDS = 3 if os.environ.get("SPECROUTE_PROOF") else 1
-CLIENTS, TOKENS) as streams:
+    async with long_streams(running.service.url, SECRETS["api-key"], CLIENTS, TOKENS) as streams:
         done = streams.finished
         await until(lambda: all(done[n] >= 2 for n in range(CLIENTS)), 240.0)
     return streams
