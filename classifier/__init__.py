@@ -12,9 +12,10 @@ from classifier.classes import (
     WorkloadClass,
 )
 from classifier.features import RequestFeatures, extract
-from classifier.memory import Evidence, Memory, blend, combine, fingerprint
+from classifier.memory import Evidence, Memory, Remembered, blend, combine, fingerprint
 from classifier.produced import ProducedLabel, label_output
 from classifier.rules import RuleClassifier
+from classifier.traffic import sample
 
 __all__ = [
     "CLASSES",
@@ -26,6 +27,7 @@ __all__ = [
     "Memory",
     "Predictor",
     "ProducedLabel",
+    "Remembered",
     "RequestFeatures",
     "RuleClassifier",
     "WorkloadClass",
@@ -35,4 +37,5 @@ __all__ = [
     "fingerprint",
     "label_output",
     "load",
+    "sample",
 ]

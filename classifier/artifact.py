@@ -51,7 +51,9 @@ _UNPACK: Final = Struct(f"<{len(LANES) + 1}H").unpack
 
 
 class Predictor(Protocol):
-    """Features in, classification out; synchronous and pure."""
+    """Features in, classification out; synchronous and pure. `version` says which model it is."""
+
+    version: str
 
     def predict(self, features: RequestFeatures) -> Classification: ...
 

@@ -1,16 +1,18 @@
 """What each application and conversation has produced so far, decayed; pure and bounded.
 
 An application that always extracts JSON is known after a few answers, whatever its prompts say.
-The caller brings the clock; snapshots merge, so that gateways can share them.
+The caller brings the clock. Answers are plain values (`Remembered`), so that gateways can tell each
+other what they saw.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Any, Final
+from math import exp, lgamma, log
+from typing import Any, Final, NamedTuple
 
 from classifier.classes import CLASS_OF_KIND, CLASSES, Classification, WorkloadClass
 from classifier.features.base import flatten
@@ -21,14 +23,33 @@ HALF_LIFE_S: Final = 6 * 3600.0
 MAX_ENTRIES: Final = 20_000
 """Entries kept (about 200 bytes each); the least recently used go first."""
 
-PRIOR_STRENGTH: Final = 1.5
-"""How many answers of evidence the text's own probabilities are worth: with three equal answers
-memory outweighs a text that says the opposite with 0.6."""
+SINGLE_PURPOSE: Final = 0.7
+"""Chance, before anything is seen, that an application only ever produces one class."""
+
+OFF_PURPOSE: Final = 0.03
+"""Share of a single-purpose application's answers that are of another class: refusals, questions
+back, labels read wrongly."""
+
+MIXED_STRENGTH: Final = 1.5
+"""Answers that the usual mix of classes counts for where an application is asked for everything."""
+
+USUAL_MIX: Final[Mapping[str, float]] = {"structured": 0.4, "prose": 0.37, "reasoning": 0.23}
+"""Shares of the classes in the training rows: what the text's probabilities already contain."""
 
 CONVERSATION_WEIGHT: Final = 0.5
 """A conversation's own turns count half: the last turn may ask for something else."""
 
 _SYSTEM_CHARS: Final = 8192
+
+
+class Remembered(NamedTuple):
+    """One finished answer: under which keys, its kind, when (seconds on the caller's clock), and
+    its mean accepted length (None if nothing was drafted)."""
+
+    keys: tuple[str, ...]
+    kind: str
+    at: float
+    accepted_length: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +78,11 @@ EMPTY: Final = Evidence({}, {}, 0.0, 0.0, 0.0)
 
 
 def fingerprint(payload: Mapping[str, Any], model: str) -> str:
-    """16 hex digits for system prompt + tool names + model: "which application is this"."""
-    parts = [model]
+    """16 hex digits for system prompt + tool names + model: "which application is this".
+
+    Empty where a request has neither: it may be anybody's.
+    """
+    parts: list[str] = []
     messages = payload.get("messages")
     parts.extend(
         flatten(message.get("content"))[:_SYSTEM_CHARS]
@@ -67,6 +91,9 @@ def fingerprint(payload: Mapping[str, Any], model: str) -> str:
     )
     parts.extend(flatten(payload.get(key))[:_SYSTEM_CHARS] for key in ("system", "instructions"))
     parts.extend(_tool_names(payload.get("tools")))
+    if not any(parts):
+        return ""
+    parts.append(model)
     return blake2b("\x00".join(parts).encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
@@ -90,28 +117,20 @@ class Memory:
     def __len__(self) -> int:
         return len(self._table)
 
-    def record(
-        self,
-        keys: Sequence[str],
-        kind: str,
-        *,
-        now: float,
-        accepted_length: float | None = None,
-        weight: float = 1.0,
-    ) -> None:
-        """One finished answer of `kind` under each key; unknown kinds are ignored."""
-        workload_class = CLASS_OF_KIND.get(kind)
+    def record(self, answer: Remembered) -> None:
+        """Counts one finished answer under each key; unknown kinds are ignored."""
+        workload_class = CLASS_OF_KIND.get(answer.kind)
         if workload_class is None:
             return
-        measured = 0.0 if accepted_length is None else weight
+        measured = 0.0 if answer.accepted_length is None else 1.0
         one = Evidence(
-            {workload_class.value: weight},
-            {kind: weight},
-            (accepted_length or 0.0) * measured,
+            {workload_class.value: 1.0},
+            {answer.kind: 1.0},
+            answer.accepted_length or 0.0,
             measured,
-            now,
+            answer.at,
         )
-        for key in keys:
+        for key in answer.keys:
             self._put(key, _add(self._table.get(key, EMPTY), one, self.half_life_s))
 
     def evidence(self, key: str, now: float) -> Evidence:
@@ -121,20 +140,6 @@ class Memory:
             return EMPTY
         self._table.move_to_end(key)
         return _decayed(found, now, self.half_life_s)
-
-    def snapshot(self, since: float = float("-inf")) -> dict[str, Evidence]:
-        """A copy of the entries changed at or after `since`, for other gateways."""
-        return {key: value for key, value in self._table.items() if value.at >= since}
-
-    def merge(self, snapshot: Mapping[str, Evidence]) -> None:
-        """Takes another gateway's entries where they hold more evidence than ours (snapshots are
-        of whole tables, so adding would count an answer twice)."""
-        for key, theirs in snapshot.items():
-            ours = self._table.get(key, EMPTY)
-            now = max(ours.at, theirs.at)
-            mine = _decayed(ours, now, self.half_life_s).answers
-            if _decayed(theirs, now, self.half_life_s).answers > mine:
-                self._put(key, theirs)
 
     def _put(self, key: str, value: Evidence) -> None:
         self._table[key] = value
@@ -187,21 +192,21 @@ def combine(application: Evidence, conversation: Evidence) -> Evidence:
 
 
 def blend(classification: Classification, evidence: Evidence) -> Classification:
-    """The text's probabilities as a prior of PRIOR_STRENGTH answers, plus the answers seen.
+    """What the text says, weighed by what this application has produced before.
 
-    What the request's fields settled (source "rules", or thinking) and hints stay as they are.
+    Two explanations of the past share the weight by how well they fit it: the application serves
+    one purpose, or it is asked for anything and has a mix of its own. What the request's fields
+    settled (source "rules", or thinking) and hints stay as they are.
     """
     if evidence.answers <= 0 or classification.source != "model" or classification.thinking:
         return classification
-    total = PRIOR_STRENGTH + evidence.answers
-    probabilities = {
-        c.value: (
-            PRIOR_STRENGTH * classification.probabilities[c.value]
-            + evidence.by_class.get(c.value, 0.0)
-        )
-        / total
-        for c in CLASSES
+    shares = _expected_shares(evidence)
+    weights = {
+        name: classification.probabilities[name] / USUAL_MIX[name] * share
+        for name, share in shares.items()
     }
+    total = sum(weights.values())
+    probabilities = {name: weight / total for name, weight in weights.items()}
     winner = WorkloadClass(max(probabilities, key=lambda name: probabilities[name]))
     if winner is classification.workload_class:
         return replace(classification, probabilities=probabilities)
@@ -213,6 +218,25 @@ def blend(classification: Classification, evidence: Evidence) -> Classification:
         probabilities=probabilities,
         source="memory",
     )
+
+
+def _expected_shares(evidence: Evidence) -> dict[str, float]:
+    """Probability of each class in the next answer, the text not considered."""
+    counts = {c.value: evidence.by_class.get(c.value, 0.0) for c in CLASSES}
+    total = sum(counts.values())
+    usual = {name: MIXED_STRENGTH * share for name, share in USUAL_MIX.items()}
+    mixed = {name: (counts[name] + usual[name]) / (total + MIXED_STRENGTH) for name in counts}
+    top = max(counts, key=lambda name: counts[name])
+    off = OFF_PURPOSE / (len(counts) - 1)
+    single = {name: 1.0 - OFF_PURPOSE if name == top else off for name in counts}
+    # Log likelihoods of the past: a fixed purpose, unknown before (one in three); any mix.
+    fits_single = sum(count * log(single[name]) for name, count in counts.items())
+    fits_single -= log(len(counts))
+    fits_mixed = lgamma(MIXED_STRENGTH) - lgamma(total + MIXED_STRENGTH)
+    fits_mixed += sum(lgamma(counts[n] + usual[n]) - lgamma(usual[n]) for n in counts)
+    odds = SINGLE_PURPOSE / (1.0 - SINGLE_PURPOSE) * exp(min(50.0, fits_single - fits_mixed))
+    trust = odds / (1.0 + odds)
+    return {name: trust * single[name] + (1.0 - trust) * mixed[name] for name in counts}
 
 
 def _seen_kind(evidence: Evidence, workload_class: WorkloadClass) -> str:

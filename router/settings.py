@@ -53,6 +53,9 @@ class Settings:
     fallbacks: tuple[tuple[str, Remote], ...] = ()  # (model, its own)
     fallback_when: tuple[str, ...] = ("down", "full", "unsupported")
     external_keys: tuple[tuple[str, str], ...] = ()  # (worker, API key) of servers not ours
+    learning: bool = True
+    learning_answers: int = 500  # new answers before the classifier studies them
+    learning_interval: float = 600.0
     decision_log: bool = True
     otlp_endpoint: str | None = None
     dashboard_url: str | None = None
@@ -118,6 +121,9 @@ def from_config(
         ),
         fallback_when=config.fallback.when,
         external_keys=tuple((w.name, w.api_key) for w in config.workers if w.api_key),
+        learning=config.learning.enabled,
+        learning_answers=config.learning.min_answers,
+        learning_interval=config.learning.interval,
         decision_log=telemetry.decision_log,
         otlp_endpoint=telemetry.otlp_endpoint,
         dashboard_url=_dashboard_url(config),

@@ -6,11 +6,14 @@ import asyncio
 import secrets
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from classifier import CLASSES
 from router import __version__
 from router.api.control import PolicySwitch
 from router.api.figures import Figures
+from router.app.schooling import Schooling, Terms
+from router.in_redis import connect
 from router.logs import RequestLog
 from router.relay.produced import Remembrance
 from router.telemetry import Knowledge
@@ -18,6 +21,7 @@ from router.telemetry.chronicle import Chronicle, Sight
 from router.telemetry.decision_log import DecisionLog
 from router.telemetry.feed import Feed
 from router.telemetry.history_store import HistoryStore
+from router.telemetry.lessons import Lessons
 from router.telemetry.metrics import Gauges, Metrics, SpeedupGauge, WorkerGauge
 from router.telemetry.recorder import Recorder
 from router.telemetry.sharing import StatsSync
@@ -26,10 +30,13 @@ from router.telemetry.store import MemoryStatsStore, open_store
 from router.telemetry.tracing import Tracing
 from workers.registry import EXPIRY_S
 
+PLAIN: Final = "ar"  # what speed-ups are over
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from router.access import Admission
+    from router.app.served import Served
     from router.fleet import Fleet, Reservation
     from router.fleet.watch import Watch
     from router.settings import Settings
@@ -105,6 +112,33 @@ def build_learned(
         tuple(background),
         tuple(on_close),
     )
+
+
+def build_schooling(settings: Settings, learned: Learned, served: Served) -> tuple[Schooling, ...]:
+    """What teaches the classifier where gateways can meet: one Schooling, or none without Redis."""
+    if settings.redis_url is None:
+        return ()
+    terms = Terms(
+        settings.learning,
+        settings.learning_answers,
+        settings.learning_interval,
+        settings.redis_url,
+        settings.cluster_secret,
+    )
+    lessons = Lessons(connect(settings.redis_url), settings.cluster_secret, secrets.token_hex(8))
+    speeds = partial(_speed_tables, learned.knowledge)
+    note = learned.metrics.note_study
+    return (Schooling(terms, lessons, learned.remembrance, served, speeds, note),)
+
+
+def _speed_tables(knowledge: Knowledge) -> list[dict[str, dict[str, float]]]:
+    """By model: relative decode speed by mode and class, of modes measured in every class."""
+    tables: dict[str, dict[str, dict[str, float]]] = {}
+    for row in _speedups(knowledge):
+        table = tables.setdefault(row.model, {PLAIN: {c.value: 1.0 for c in CLASSES}})
+        table.setdefault(row.mode, {})[row.workload_class] = row.ratio
+    whole = len(CLASSES)
+    return [{m: row for m, row in t.items() if len(row) == whole} for t in tables.values()]
 
 
 async def _closed(decisions: DecisionLog) -> None:

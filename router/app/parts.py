@@ -15,7 +15,8 @@ from router.access.key_watch import KeyWatch
 from router.access.shares import Shares
 from router.api.edge import Edge
 from router.api.services import Services
-from router.app.learning import build_learned, gauges_of
+from router.app.learning import build_learned, build_schooling, gauges_of
+from router.app.served import Served
 from router.core.tracing import Tracer, passed_on
 from router.dispatch import Dispatcher
 from router.fleet import Fleet, PrefixIndex
@@ -78,6 +79,8 @@ def build(
     learned = build_learned(
         settings, clock, log_writer, fleet, lambda: gauges_of(fleet, admission, watch, clock)
     )
+    served = Served(load())
+    schooling = build_schooling(settings, learned, served)
     upstreams = Upstreams()
     exchanges = Exchanges(
         upstreams, _keys(settings), settings.budgets, clock, tenant_safe=settings.tenant_safe
@@ -94,7 +97,7 @@ def build(
         fleet=fleet,
         prefixes=prefixes,
         policy=learned.policy,
-        predictor=load(),
+        predictor=served,
         prompt_tokens=learned.knowledge.prompt_tokens,
         recall=learned.remembrance.recall,
         exchanges=exchanges,
@@ -112,12 +115,14 @@ def build(
         background=(
             *(watch.run, learned.recorder.run, lingering.run),
             *learned.background,
+            *(run for school in schooling for run in (school.share, school.teach)),
             *(task.run for task in shared),
         ),
         on_close=(
             upstreams.aclose,
             *(task.aclose for task in shared),
             registry.aclose,
+            *(school.aclose for school in schooling),
             *learned.on_close,
         ),
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from workers.timings import Timings
 
 if TYPE_CHECKING:
-    from classifier import Classification
+    from classifier import Classification, RequestFeatures
     from router.core.decision import RoutingDecision
     from router.core.tracing import Trace
 
@@ -62,4 +62,5 @@ class Outcome:
     retried: bool = False
     error_code: str = ""
     trace: Trace | None = None
+    features: RequestFeatures | None = None
     answer_sample: bytes = b""  # bounded copy of the relayed bytes for the produced label

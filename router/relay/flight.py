@@ -217,6 +217,7 @@ class Flight:
             retried=self.retried,
             error_code=self.error_code,
             trace=request.trace,
+            features=reading.features,
             answer_sample=account.sample,
         )
 

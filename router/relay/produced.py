@@ -1,4 +1,4 @@
-"""What answers turned out to be, remembered per application and conversation.
+"""What answers turned out to be, remembered per application and conversation, and kept to learn.
 
 The sample of the relayed bytes is read off the hot path, by the recorder; `recall` corrects the
 classifier with what the same application and conversation produced before.
@@ -6,45 +6,50 @@ classifier with what the same application and conversation produced before.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from classifier import Memory, blend, combine, label_output
+from classifier import Memory, Remembered, blend, combine, label_output, sample
 from router.core import Status
 from router.upstream.sse import event_objects, parse_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from classifier import Classification, Evidence
+    from classifier import Classification, ProducedLabel
     from router.core import Outcome
     from workers.clock import Clock
 
-ONE_SIDED: Final = 0.8
-"""An application counts as of one class when this share of its answers was; one that is asked for
-everything says nothing about the next request, whose own text then decides alone."""
 MIN_CONFIDENCE: Final = 0.5
 READ_PER_SECOND: Final = 20
 """Answers looked at in one second: a busy gateway learns as much from a sample of them."""
+
+MAX_WAITING: Final = 2000
+"""Answers and samples that wait to be shared; while nobody takes them the oldest go."""
+
+_T = TypeVar("_T")
 _EMPTY: Final[Mapping[str, Any]] = {}
 
 
 class Remembrance:
-    """The gateway's Memory with its two users: a sink, and the dispatcher's `recall`."""
+    """The gateway's Memory with its two users, a sink and the dispatcher's `recall`, and what
+    waits to be told to the other gateways."""
 
     def __init__(self, clock: Clock) -> None:
         self.memory = Memory()
         self._clock = clock
         self._second = 0
         self._read = 0  # answers looked at in that second
+        self._answers: deque[Remembered] = deque(maxlen=MAX_WAITING)
+        self._samples: deque[bytes] = deque(maxlen=MAX_WAITING)
 
     def recall(self, found: Classification, fingerprint: str, conversation: str) -> Classification:
-        """`found`, corrected where the past is of one mind."""
+        """`found`, corrected by what the application and the conversation produced before."""
         if not len(self.memory):
             return found
         now = self._clock.wall()
         application = self.memory.evidence(fingerprint, now)
-        evidence = combine(application, self.memory.evidence(conversation, now))
-        return blend(found, evidence) if _one_sided(evidence) else found
+        return blend(found, combine(application, self.memory.evidence(conversation, now)))
 
     def observe(self, outcome: Outcome) -> None:
         """Remember what one finished answer was."""
@@ -53,14 +58,32 @@ class Remembrance:
         text, reasoning, called = read_sample(outcome.answer_sample)
         cut = outcome.finish_reason == "length"
         label = label_output(text, reasoning=reasoning, tool_calls=called, truncated=cut)
-        keys = [key for key in (outcome.fingerprint, outcome.conversation) if key]
+        self._remember(outcome, label)
+        if outcome.features is not None:
+            packed = sample(outcome.features, label, outcome.wall_time)
+            if packed is not None:
+                self._samples.append(packed)
+
+    def _remember(self, outcome: Outcome, label: ProducedLabel) -> None:
+        keys = tuple(key for key in (outcome.fingerprint, outcome.conversation) if key)
         if label.confidence >= MIN_CONFIDENCE and keys:
-            self.memory.record(
-                keys,
-                label.kind,
-                now=outcome.wall_time,
-                accepted_length=outcome.timings.mean_accepted_length,
-            )
+            length = outcome.timings.mean_accepted_length
+            answer = Remembered(keys, label.kind, outcome.wall_time, length)
+            self.memory.record(answer)
+            self._answers.append(answer)
+
+    def hear(self, answers: Iterable[Remembered]) -> None:
+        """Remember what other gateways saw."""
+        for answer in answers:
+            self.memory.record(answer)
+
+    def take_answers(self) -> list[Remembered]:
+        """The answers remembered since the last call."""
+        return _taken(self._answers)
+
+    def take_samples(self) -> list[bytes]:
+        """The packed examples kept since the last call."""
+        return _taken(self._samples)
 
     def _is_busy(self, outcome: Outcome) -> bool:
         """Whether enough was read in this second."""
@@ -71,9 +94,10 @@ class Remembrance:
         return self._read > READ_PER_SECOND
 
 
-def _one_sided(evidence: Evidence) -> bool:
-    total = evidence.answers
-    return total > 0 and max(evidence.by_class.values()) >= ONE_SIDED * total
+def _taken(waiting: deque[_T]) -> list[_T]:
+    taken = list(waiting)
+    waiting.clear()
+    return taken
 
 
 def read_sample(sample: bytes) -> tuple[str, str, bool]:

@@ -21,6 +21,7 @@ from prometheus_client.registry import Collector
 
 from router.core.decision import Reason
 from router.core.outcome import Status
+from router.telemetry.class_mix import ClassMix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -196,6 +197,8 @@ class Metrics(Collector):
         self._switches: dict[str, int] = {}
         self._last: dict[tuple[str, str], str] = {}
         self._explorations = 0
+        self._mix = ClassMix()
+        self._studies: dict[str, int] = {}
         self.registry = CollectorRegistry(auto_describe=False)
         self.registry.register(self)
 
@@ -208,6 +211,7 @@ class Metrics(Collector):
         self._requests[labels] = self._requests.get(labels, 0) + 1
         if what is not None:
             _increase(self._classes, name)
+            self._mix.add(name)
         if outcome.status is Status.SHED:
             _increase(self._refusals, outcome.error_code or NONE)
         if decision is not None:
@@ -218,6 +222,10 @@ class Metrics(Collector):
             series = self._series[outcome.model, name, mode] = _Series()
         _count_times(series, outcome)
         _count_tokens(series, outcome)
+
+    def note_study(self, action: str) -> None:
+        """Count one study of the classifier by what came of it."""
+        _increase(self._studies, action)
 
     def text(self) -> bytes:
         """The exposition of everything, gauges asked for at this moment."""
@@ -252,6 +260,14 @@ class Metrics(Collector):
         yield _by_one("specroute_switches", "Changes of a class's worker", "reason", self._switches)
         yield _by_one("specroute_class", "Requests by predicted class", "class", self._classes)
         yield _by_one("specroute_refusals", "Requests refused", "reason", self._refusals)
+        studies = "Studies of the classifier by what came of them"
+        yield _by_one("specroute_classifier_studies", studies, "action", self._studies)
+        if self._mix.drift is not None:
+            yield GaugeMetricFamily(
+                "specroute_class_drift",
+                "Population stability index of the last 200 requests' classes against 5,000",
+                self._mix.drift,
+            )
 
     def _collect_series(self) -> Iterator[Metric]:
         for name, text in _COUNTERS.items():

@@ -276,10 +276,11 @@ class RoutingSection(Section):
 
 
 class LearningSection(Section):
-    """Training the classifier on one's own traffic."""
+    """Training the classifier on one's own traffic, of which hashes are kept, never text."""
 
-    enabled: bool = False
-    min_answers: Count = 500
+    enabled: bool = True
+    min_answers: Count = 500  # between two studies
+    interval: Positive = 600.0  # seconds between looks at whether it is time
 
 
 class RemoteSection(Section):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import orjson
 
+from classifier.traffic import hashes_of, unpack
 from router.core import Outcome, Status
 from router.relay.produced import READ_PER_SECOND, Remembrance, read_sample
 from tests.fakes.gateway import HandClock, classified
@@ -55,13 +56,17 @@ def test_an_application_of_one_mind_is_believed():
     assert memory.recall(found, "another app", "new") == found
 
 
-def test_an_application_that_is_asked_for_everything_says_nothing():
-    memory = Remembrance(HandClock())
-    for _ in range(10):
-        memory.observe(_outcome(JSON))
-        memory.observe(_outcome(PROSE))
-    found = _found()
-    assert memory.recall(found, "app", "new") is found
+def test_what_waits_is_taken_once_and_what_is_heard_counts():
+    one, two = Remembrance(HandClock()), Remembrance(HandClock())
+    features = classified("Tell me.")[0]
+    one.observe(_outcome(JSON, features=features))
+    (sample,) = one.take_samples()
+    (example,) = unpack([sample])
+    assert (example.hashes, example.kind) == (hashes_of(features), "json")
+    two.hear(one.take_answers())
+    assert two.memory.evidence("app", 1_700_001_000.0).by_kind == {"json": 1.0}
+    assert one.take_answers() == one.take_samples() == []
+    assert two.take_answers() == []  # what was heard is not told again
 
 
 def test_a_busy_second_is_only_sampled():
