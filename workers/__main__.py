@@ -9,7 +9,6 @@ import asyncio
 import os
 import signal
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -18,30 +17,20 @@ from workers.agent import AgentOptions, run_agent
 from workers.clock import SystemClock
 from workers.config import Config, ConfigError, load_config
 from workers.logs import configure_logs
+from workers.options import config_option, state_dir_option
 from workers.registry import open_registry
 from workers.registry.beacon import Beacon
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from workers.spec import WorkerSpec
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "-c",
-    "--config",
-    "path",
-    required=True,
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The YAML file with models and workers.",
-)
+@config_option("The YAML file with models and workers.")
 @click.option("--worker", "names", multiple=True, metavar="NAME", help="Only these; repeatable.")
-@click.option(
-    "--state-dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path(".specroute"),
-    show_default=True,
-    help="Workers' logs and key files.",
-)
+@state_dir_option("Workers' logs and key files.")
 @click.option(
     "--drain-timeout",
     type=click.FloatRange(min=0),

@@ -16,7 +16,6 @@ import signal
 import socket
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -29,12 +28,14 @@ from workers.config import load_config
 from workers.launching import Host
 from workers.logs import configure_logs
 from workers.modes import MODES
+from workers.options import config_option, state_dir_option
 from workers.registry import RegistryUnavailable, open_registry
 from workers.registry.beacon import Beacon
 from workers.spec import WorkerSpec
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
+    from pathlib import Path
 
     from workers.clock import Clock
     from workers.record import WorkerRecord
@@ -184,14 +185,7 @@ class Discovery:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "-c",
-    "--config",
-    "path",
-    required=True,
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="For redis.url and auth.cluster_secret.",
-)
+@config_option("For redis.url and auth.cluster_secret.")
 @click.option("--service", required=True, metavar="NAME:PORT", help="Headless, for DNS.")
 @click.option(
     "--find-by",
@@ -202,13 +196,7 @@ class Discovery:
 )
 @click.option("--model", required=True, help="The model that all of them serve.")
 @click.option("--mode", default="ar", show_default=True, type=click.Choice(list(MODES)))
-@click.option(
-    "--state-dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path(".specroute"),
-    show_default=True,
-    help="For the files that probes look at.",
-)
+@state_dir_option("For the files that probes look at.")
 @click.option("--name", help="What their names begin with; the service's, unless given.")
 @click.option("--context", default=4096, show_default=True, help="Tokens per request, at most.")
 @click.option("--slots", default=1, show_default=True, help="Until a server tells its own number.")

@@ -65,8 +65,10 @@ async def run_jobs(
             on_sample(results[index])
 
     timeout = httpx.Timeout(600.0, connect=10.0)
+    # llama-server closes connections that it says it keeps: a request on one of them would fail.
+    limits = httpx.Limits(max_keepalive_connections=0)
     async with (
-        httpx.AsyncClient(base_url=url, timeout=timeout, headers=headers) as client,
+        httpx.AsyncClient(base_url=url, timeout=timeout, headers=headers, limits=limits) as client,
         asyncio.TaskGroup() as tasks,
     ):
         for index, job in enumerate(jobs):

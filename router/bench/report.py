@@ -112,6 +112,15 @@ def geometric_mean(values: Sequence[float]) -> Interval | None:
     return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
 
 
+def quotient(above: Interval, below: Interval) -> Interval:
+    """The ratio of two independent geometric means, with its 95 % interval."""
+    ratio = above.mean / below.mean
+    if min(above.lower, below.lower) <= 0 or math.inf in (above.upper, below.upper):
+        return Interval(ratio, 0.0, math.inf)
+    half = math.hypot(math.log(above.upper / above.mean), math.log(below.upper / below.mean))
+    return Interval(ratio, ratio * math.exp(-half), ratio * math.exp(half))
+
+
 def _quantile(ordered: Sequence[float], q: float) -> float | None:
     if not ordered:
         return None

@@ -7,7 +7,7 @@ speculation would win falsely.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,21 +22,49 @@ class Prompt:
     kind: str
     language: str
     text: str
+    thinking: bool | None = None  # None: only for reasoning
+    filler: int = 0  # words of unrelated text before the question
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the model is asked to think first."""
+        return self.workload_class == "reasoning" if self.thinking is None else self.thinking
 
     def body(self, model: str, *, max_tokens: int, seed: int) -> dict[str, Any]:
         """A streaming chat body; usage is asked for because the timings ride on its chunk."""
         greedy = self.workload_class == "structured"
         return {
             "model": model,
-            "messages": [{"role": "user", "content": self.text}],
+            "messages": [{"role": "user", "content": filler(self.filler) + self.text}],
             "max_tokens": max_tokens,
             "temperature": 0.0 if greedy else 0.8,
             "seed": seed,
             "stream": True,
             "stream_options": {"include_usage": True},
             # Proven by reasoning tokens, never assumed: the bench reports thinking it did not see.
-            "chat_template_kwargs": {"enable_thinking": self.workload_class == "reasoning"},
+            "chat_template_kwargs": {"enable_thinking": self.thinks},
+            # A prompt that is half cached would make the second setting look faster.
+            "cache_prompt": self.filler == 0,
         }
+
+    def like(self, *, words: int, thinking: bool | None) -> Prompt:
+        """The same question behind a filler of that many words."""
+        return replace(self, filler=words, thinking=thinking)
+
+
+_DRY = (
+    "The archive of the harbour office holds lists of ships, their cargo, and the weather of the",
+    "day on which they came in; a clerk copied each line twice and signed below it.",
+)
+
+
+def filler(words: int) -> str:
+    """An archive's dry text of `words` words: always the same, and of no help with any question."""
+    if words <= 0:
+        return ""
+    stock = " ".join(_DRY).split()
+    text = " ".join(stock[i % len(stock)] for i in range(words))
+    return f"{text}\n\n"
 
 
 def _prompts(workload_class: str, kind: str, en: str, ru: str) -> list[Prompt]:

@@ -29,6 +29,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "keys": ("router.cli.keys:keys", "Make, list and revoke API keys."),
     "classifier": ("router.cli.classifier:group", "Train, evaluate and explain the classifier."),
     "bench": ("router.cli.bench:bench", "Measure modes side by side, and routing against each."),
+    "sweep": ("router.cli.sweep:sweep", "Draft settings on real workers: which is fastest where."),
+    "advise": ("router.cli.advise:advise", "Which workers to run for this traffic."),
+    "audit": ("router.cli.audit:audit", "Greedy outputs of drafting workers against AR."),
+    "calibrate": ("router.cli.calibrate:calibrate", "Ten guided minutes to a measured config."),
     "simulate": ("router.cli.simulate:simulate", "A fleet and a policy by discrete events."),
     "replay": ("router.cli.replay:replay", "A decision log through another policy."),
 }

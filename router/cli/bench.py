@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from router.cli.measuring import progress_bar
 from router.cli.output import json_option, print_json, print_table
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ async def _measure(options: dict[str, Any]) -> tuple[list[Sample], BenchPlan]:
         )
         samples: list[Sample] = []
         headers = {"authorization": f"Bearer {options['token']}"} if options["token"] else None
-        with _progress(plan.total) as advance:
+        with progress_bar(plan.total) as advance:
             rng = random.Random(options["seed"])  # noqa: S311 - an order, no secret
             for jobs in plan.blocks(rng):
                 samples += await run_jobs(
@@ -133,22 +134,6 @@ async def _pins(url: str, model: str, token: str | None) -> dict[str, str]:
         raise click.UsageError(f"{url} serves no model {model!r}; it has: {', '.join(names)}")
     pins = {n.partition("@")[2]: n for n in names if n.startswith(f"{routed}@")}
     return {ROUTED: routed} | pins
-
-
-def _progress(total: int) -> Any:
-    """A context manager that yields a callback to be called once per finished request."""
-    from contextlib import contextmanager
-
-    from rich.console import Console
-    from rich.progress import Progress
-
-    @contextmanager
-    def bar() -> Any:
-        with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
-            task = progress.add_task("measuring", total=total)
-            yield lambda _sample: progress.advance(task)
-
-    return bar()
 
 
 def _print(report: dict[str, Any], plan: BenchPlan) -> None:

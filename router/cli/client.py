@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import httpx
+
+from workers.options import state_dir_option
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 
@@ -54,13 +58,7 @@ def gateway_options(command: Any) -> Any:
     for option in (
         click.option("--url", default=DEFAULT_URL, show_default=True, envvar="SPECROUTE_URL"),
         click.option("--token", envvar="SPECROUTE_ADMIN_TOKEN", help="Admin token."),
-        click.option(
-            "--state-dir",
-            type=click.Path(path_type=Path, file_okay=False),
-            default=Path(".specroute"),
-            show_default=True,
-            help="Where `up` keeps its state; the admin token is read from there.",
-        ),
+        state_dir_option("Where `up` keeps its state; the admin token is read from there."),
     ):
         command = option(command)
     return command

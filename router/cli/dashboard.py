@@ -4,33 +4,23 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from workers.options import config_option, state_dir_option
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from router.dashboard.serving import DashboardSettings
 
 
 @click.command()
-@click.option(
-    "-c",
-    "--config",
-    "path",
-    type=click.Path(path_type=Path, dir_okay=False),
-    required=True,
-    help="The YAML file of the gateway whose Redis is shown.",
-)
+@config_option("The YAML file of the gateway whose Redis is shown.")
 @click.option("--host", help="Address to serve on; the config's, else 127.0.0.1.")
 @click.option("--port", type=click.IntRange(1, 65535), help="The config's, else 8081.")
-@click.option(
-    "--state-dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path(".specroute"),
-    show_default=True,
-    help="Where secrets that the config leaves out are kept.",
-)
+@state_dir_option("Where secrets that the config leaves out are kept.")
 def dashboard(path: Path, host: str | None, port: int | None, state_dir: Path) -> None:
     """Show what each mode gains, where traffic goes and why; operate the workers.
 

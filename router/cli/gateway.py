@@ -6,32 +6,22 @@ import asyncio
 import os
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from workers.options import config_option, state_dir_option
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from router.access import KeyEntry
     from router.settings import Settings
 
 
 @click.command()
-@click.option(
-    "-c",
-    "--config",
-    "path",
-    type=click.Path(path_type=Path, dir_okay=False),
-    required=True,
-    help="The YAML file that agents and gateways share.",
-)
-@click.option(
-    "--state-dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path(".specroute"),
-    show_default=True,
-    help="Secrets that the config leaves out, API keys, the decision log.",
-)
+@config_option("The YAML file that agents and gateways share.")
+@state_dir_option("Secrets that the config leaves out, API keys, the decision log.")
 def gateway(path: Path, state_dir: Path) -> None:
     """Serve the OpenAI surface and route to the workers that are published in Redis.
 

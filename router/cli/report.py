@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from router.cli.dashboard import settings_or_exit
+from workers.options import config_option, state_dir_option
 
 if TYPE_CHECKING:
     from router.dashboard.figures import Snapshot
@@ -38,20 +39,8 @@ class Span(click.ParamType):  # type: ignore[type-arg]
 
 @click.command()
 @click.option("--since", type=Span(), default="24h", show_default=True, help="90m, 24h, 7d.")
-@click.option(
-    "-c",
-    "--config",
-    "path",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The config; what `up` wrote into the state folder if left out.",
-)
-@click.option(
-    "--state-dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path(".specroute"),
-    show_default=True,
-    help="The state folder of `up`.",
-)
+@config_option("The config; what `up` wrote into the state folder if left out.", required=False)
+@state_dir_option("The state folder of `up`.")
 @click.option(
     "-o",
     "--output",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from router.cli.measuring import draw_or_explain, plot_option
 from router.cli.output import json_option, print_json, print_table
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--seeds", type=click.IntRange(min=1), default=20, show_default=True)
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True)
 @click.option("--check", is_flag=True, help="Exit 1 if a figure misses the bar.")
-@click.option("--plot", type=click.Path(path_type=Path), help="Also draw the figures as a PNG.")
+@plot_option
 @json_option
 def simulate(  # noqa: PLR0913 - one parameter per option
     cells: Path | None,
@@ -80,8 +82,7 @@ def _cells(
         print_json(report.as_dict(results))
     else:
         _print(results, report.checks(results))
-    if plot is not None:
-        _draw(results, plot)
+    draw_or_explain(partial(report.plot, results), plot)
     if check and not all(row.met for row in report.checks(results)):
         raise click.exceptions.Exit(1)
 
@@ -116,15 +117,3 @@ def _row(result: ProfileResult) -> Sequence[object]:
         "never" if recovery is None else recovery,
         f"{result.exploration_share:.4f}",
     )
-
-
-def _draw(results: Sequence[ProfileResult], path: Path) -> None:
-    from router.simulation import report
-
-    try:
-        report.plot(results, path)
-    except ModuleNotFoundError as error:
-        raise click.ClickException(f"--plot needs matplotlib: {error}") from error
-    except OSError as error:
-        raise click.ClickException(f"cannot write {path}: {error}") from error
-    click.echo(f"plot written to {path}", err=True)

@@ -18,6 +18,7 @@ from router.cli.loading import LoadingDisplay
 from router.cli.stack import Stack, StackFailed, StackOptions, running_stack
 from router.cli.tiny_config import write_tiny_config
 from workers.config import ConfigError, load_config
+from workers.options import state_dir_option
 
 if TYPE_CHECKING:
     from workers.config import Config
@@ -27,13 +28,7 @@ if TYPE_CHECKING:
 @click.option("-c", "--config", "path", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--host", help="Address to serve on; the config's, else 127.0.0.1.")
 @click.option("--port", type=click.IntRange(1, 65535), help="The config's, else 8080.")
-@click.option(
-    "--state-dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path(".specroute"),
-    show_default=True,
-    help="Logs, Redis data, learned state, decision log, secrets.",
-)
+@state_dir_option("Logs, Redis data, learned state, decision log, secrets.")
 @click.option("--no-dashboard", is_flag=True, help="Do not start the dashboard.")
 def up(
     path: Path | None, host: str | None, port: int | None, state_dir: Path, no_dashboard: bool
