@@ -73,11 +73,7 @@ def build_learned(
     store = open_store(settings.redis_url) if settings.redis_url else MemoryStatsStore()
     gateway = secrets.token_hex(8)
     sync = StatsSync(knowledge, store, clock, gateway=gateway)
-    metrics, feed, remembrance = (
-        Metrics(gauges, partial(_speedups, knowledge)),
-        Feed(),
-        Remembrance(clock),
-    )
+    metrics, feed, remembrance = metrics_of(knowledge, gauges), Feed(), Remembrance(clock)
     sinks: list[Sink] = [policy.observe, metrics.observe, sync.record, feed.record]
     sinks.append(remembrance.observe)
     on_close: list[Callable[[], Coroutine[Any, Any, None]]] = [store.aclose]
@@ -143,6 +139,11 @@ def _speed_tables(knowledge: Knowledge) -> list[dict[str, dict[str, float]]]:
 
 async def _closed(decisions: DecisionLog) -> None:
     await asyncio.to_thread(decisions.close)
+
+
+def metrics_of(knowledge: Knowledge, gauges: Callable[[], Gauges]) -> Metrics:
+    """/metrics with the speed-ups that `knowledge` has learned."""
+    return Metrics(gauges, partial(_speedups, knowledge))
 
 
 def _speedups(knowledge: Knowledge) -> list[SpeedupGauge]:

@@ -1,7 +1,7 @@
 """Prometheus figures: names and labels of the contract, one `observe` per request.
 
-Counting is plain arithmetic on lists, a few microseconds a request; the families are only built
-when somebody scrapes. Quantities that vLLM also has use its units: seconds and tokens.
+Counting is plain arithmetic on lists, a few microseconds a request; text is only made when somebody
+scrapes. Quantities that vLLM also has use its units: seconds and tokens.
 """
 
 from __future__ import annotations
@@ -9,24 +9,16 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
-
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-)
-from prometheus_client.registry import Collector
 
 from router.core.decision import Reason
 from router.core.outcome import Status
 from router.telemetry.class_mix import ClassMix
+from router.telemetry.exposition import Page, label_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from prometheus_client.metrics_core import Metric
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from router.core import Outcome
 
@@ -128,6 +120,18 @@ class WorkerGauge(NamedTuple):
     clock_skew_s: float = 0.0  # its host's wall clock minus ours, as far as it is certain
 
 
+_OF_A_WORKER: Final[tuple[tuple[str, str, Callable[[WorkerGauge], float]], ...]] = (
+    ("worker_up", "1 while it serves", lambda worker: int(worker.up)),
+    ("worker_slots", "Slots", attrgetter("slots")),
+    ("worker_inflight", "Requests on it", attrgetter("inflight")),
+    (
+        "clock_skew_seconds",
+        "The worker's host's clock minus the gateway's, beyond what waiting explains",
+        attrgetter("clock_skew_s"),
+    ),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Gauges:
     """What is true at the moment of a scrape."""
@@ -160,13 +164,6 @@ class _Histogram:
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
 
-    def buckets(self) -> list[tuple[str, float]]:
-        rows, running = [], 0
-        for bound, count in zip((*self.bounds, float("inf")), self.counts, strict=True):
-            running += count
-            rows.append(("+Inf" if bound == float("inf") else str(bound), float(running)))
-        return rows
-
 
 class _Series:
     """Everything counted by (model, class, mode)."""
@@ -180,7 +177,7 @@ class _Series:
         self.ln_speed: float | None = None
 
 
-class Metrics(Collector):
+class Metrics:
     """Counts outcomes; `text` is the body of /metrics."""
 
     def __init__(
@@ -199,8 +196,6 @@ class Metrics(Collector):
         self._explorations = 0
         self._mix = ClassMix()
         self._studies: dict[str, int] = {}
-        self.registry = CollectorRegistry(auto_describe=False)
-        self.registry.register(self)
 
     def observe(self, outcome: Outcome) -> None:
         """Count one finished request."""
@@ -229,15 +224,13 @@ class Metrics(Collector):
 
     def text(self) -> bytes:
         """The exposition of everything, gauges asked for at this moment."""
-        return generate_latest(self.registry)
-
-    def collect(self) -> Iterator[Metric]:
-        """The families (called by the registry)."""
-        yield from self._collect_requests()
-        yield from self._collect_series()
-        yield from self._collect_ratios()
-        yield from self._collect_gauges()
-        yield from self._collect_speedups()
+        page = Page()
+        self._write_requests(page)
+        self._write_series(page)
+        self._write_ratios(page)
+        _write_gauges(page, self._gauges())
+        _write_speedups(page, tuple(self._speedups()))
+        return page.body()
 
     def _note_switch(self, model: str, name: str, worker: str, reason: Reason) -> None:
         last = self._last.get((model, name))
@@ -245,106 +238,97 @@ class Metrics(Collector):
             _increase(self._switches, reason.value)
         self._last[model, name] = worker
 
-    def _collect_requests(self) -> Iterator[Metric]:
-        requests = CounterMetricFamily(
-            "specroute_requests",
-            "Requests by how they ended",
-            labels=("model", "class", "worker", "mode", "outcome"),
+    def _write_requests(self, page: Page) -> None:
+        labels = ("model", "class", "worker", "mode", "outcome")
+        page.counter(
+            "specroute_requests", "Requests by how they ended", labels, self._requests.items()
         )
-        for labels, count in self._requests.items():
-            requests.add_metric(labels, count)
-        yield requests
-        yield CounterMetricFamily(
-            "specroute_explorations", "Requests sent to try a worker", value=self._explorations
+        page.counter(
+            "specroute_explorations",
+            "Requests sent to try a worker",
+            (),
+            [((), self._explorations)],
         )
-        yield _by_one("specroute_switches", "Changes of a class's worker", "reason", self._switches)
-        yield _by_one("specroute_class", "Requests by predicted class", "class", self._classes)
-        yield _by_one("specroute_refusals", "Requests refused", "reason", self._refusals)
-        studies = "Studies of the classifier by what came of them"
-        yield _by_one("specroute_classifier_studies", studies, "action", self._studies)
+        for name, text, label, counts in (
+            ("switches", "Changes of a class's worker", "reason", self._switches),
+            ("class", "Requests by predicted class", "class", self._classes),
+            ("refusals", "Requests refused", "reason", self._refusals),
+            (
+                "classifier_studies",
+                "Studies of the classifier by what came of them",
+                "action",
+                self._studies,
+            ),
+        ):
+            rows = [((value,), count) for value, count in counts.items()]
+            page.counter(f"specroute_{name}", text, (label,), rows)
         if self._mix.drift is not None:
-            yield GaugeMetricFamily(
+            page.gauge(
                 "specroute_class_drift",
                 "Population stability index of the last 200 requests' classes against 5,000",
-                self._mix.drift,
+                (),
+                [((), self._mix.drift)],
             )
 
-    def _collect_series(self) -> Iterator[Metric]:
+    def _write_series(self, page: Page) -> None:
         for name, text in _COUNTERS.items():
-            counter = CounterMetricFamily(name, text, labels=_LABELS)
-            for labels, series in self._series.items():
-                counter.add_metric(labels, series.counts[name])
-            yield counter
-        for name, (text, _) in _HISTOGRAMS.items():
-            family = HistogramMetricFamily(f"specroute_{name}_seconds", text, labels=_LABELS)
-            for labels, series in self._series.items():
-                histogram = series.histograms[name]
-                family.add_metric(labels, histogram.buckets(), histogram.total)
-            yield family
+            rows = [(labels, series.counts[name]) for labels, series in self._series.items()]
+            page.counter(name, text, _LABELS, rows)
+        for name, (text, bounds) in _HISTOGRAMS.items():
+            found = [
+                (label_text(_LABELS, labels), series.histograms[name])
+                for labels, series in self._series.items()
+            ]
+            lines = [(labels, histogram.counts, histogram.total) for labels, histogram in found]
+            page.histogram(f"specroute_{name}_seconds", text, bounds, lines)
 
-    def _collect_ratios(self) -> Iterator[Metric]:
-        ratio = GaugeMetricFamily(
-            "specroute_acceptance_ratio", "Accepted share of drafted tokens, recent", labels=_LABELS
+    def _write_ratios(self, page: Page) -> None:
+        known = self._series.items()
+        page.gauge(
+            "specroute_acceptance_ratio",
+            "Accepted share of drafted tokens, recent",
+            _LABELS,
+            [
+                (labels, series.acceptance[1] / series.acceptance[0])
+                for labels, series in known
+                if series.acceptance and series.acceptance[0] > 0
+            ],
         )
-        speed = GaugeMetricFamily(
+        page.gauge(
             "specroute_decode_tokens_per_second",
             "Geometric mean decode speed of recent answers",
-            labels=_LABELS,
+            _LABELS,
+            [
+                (labels, math.exp(series.ln_speed))
+                for labels, series in known
+                if series.ln_speed is not None
+            ],
         )
-        for labels, series in self._series.items():
-            if series.acceptance and series.acceptance[0] > 0:
-                ratio.add_metric(labels, series.acceptance[1] / series.acceptance[0])
-            if series.ln_speed is not None:
-                speed.add_metric(labels, math.exp(series.ln_speed))
-        yield ratio
-        yield speed
-
-    def _collect_gauges(self) -> Iterator[Metric]:
-        now = self._gauges()
-        up = GaugeMetricFamily("specroute_worker_up", "1 while it serves", labels=["worker"])
-        slots = GaugeMetricFamily("specroute_worker_slots", "Slots", labels=["worker"])
-        busy = GaugeMetricFamily("specroute_worker_inflight", "Requests on it", labels=["worker"])
-        state = GaugeMetricFamily(
-            "specroute_worker_state", "1 for the state it is in", labels=["worker", "state"]
-        )
-        skew = GaugeMetricFamily(
-            "specroute_clock_skew_seconds",
-            "The worker's host's clock minus the gateway's, beyond what waiting explains",
-            labels=["worker"],
-        )
-        for worker in now.workers:
-            up.add_metric([worker.worker], float(worker.up))
-            slots.add_metric([worker.worker], worker.slots)
-            busy.add_metric([worker.worker], worker.inflight)
-            state.add_metric([worker.worker, worker.state or NONE], 1.0)
-            skew.add_metric([worker.worker], worker.clock_skew_s)
-        depth = GaugeMetricFamily("specroute_queue_depth", "Requests waiting", labels=["model"])
-        for model, waiting in now.queue_depth.items():
-            depth.add_metric([model], waiting)
-        yield from (up, slots, busy, state, skew, depth)
-        yield GaugeMetricFamily("specroute_redis_up", "1 while it answers", float(now.redis_up))
-
-    def _collect_speedups(self) -> Iterator[Metric]:
-        families = [
-            GaugeMetricFamily(f"specroute_speedup_ratio{end}", text, labels=_LABELS)
-            for end, text in (
-                ("", "Decode speed over AR's in like conditions"),
-                ("_lower", "Its 95 % interval's lower end"),
-                ("_upper", "Its 95 % interval's upper end"),
-            )
-        ]
-        for row in self._speedups():
-            labels = (row.model, row.workload_class, row.mode)
-            for family, value in zip(families, (row.ratio, row.lower, row.upper), strict=True):
-                family.add_metric(labels, value)
-        yield from families
 
 
-def _by_one(name: str, text: str, label: str, counts: Mapping[str, int]) -> CounterMetricFamily:
-    family = CounterMetricFamily(name, text, labels=[label])
-    for value, count in counts.items():
-        family.add_metric([value], count)
-    return family
+def _write_gauges(page: Page, now: Gauges) -> None:
+    for name, text, value in _OF_A_WORKER:
+        rows = [((worker.worker,), value(worker)) for worker in now.workers]
+        page.gauge(f"specroute_{name}", text, ("worker",), rows)
+    page.gauge(
+        "specroute_worker_state",
+        "1 for the state it is in",
+        ("worker", "state"),
+        [((worker.worker, worker.state or NONE), 1) for worker in now.workers],
+    )
+    waiting = [((model,), depth) for model, depth in now.queue_depth.items()]
+    page.gauge("specroute_queue_depth", "Requests waiting", ("model",), waiting)
+    page.gauge("specroute_redis_up", "1 while it answers", (), [((), int(now.redis_up))])
+
+
+def _write_speedups(page: Page, found: Sequence[SpeedupGauge]) -> None:
+    for end, text, value in (
+        ("", "Decode speed over AR's in like conditions", attrgetter("ratio")),
+        ("_lower", "Its 95 % interval's lower end", attrgetter("lower")),
+        ("_upper", "Its 95 % interval's upper end", attrgetter("upper")),
+    ):
+        rows = [((row.model, row.workload_class, row.mode), value(row)) for row in found]
+        page.gauge(f"specroute_speedup_ratio{end}", text, _LABELS, rows)
 
 
 def _increase(counts: dict[str, int], name: str) -> None:
