@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from workers.arms import N_MAX, offered
+from workers.drafting import Counts
 from workers.modes import MODES
 from workers.watchdog import Sighting
 
@@ -21,6 +23,12 @@ if TYPE_CHECKING:
 
 PROBE_TOKENS = 64
 _OBEDIENCE_TOKENS = 16
+_COUNTED = (
+    "tokens_predicted_total",
+    "spec_decode_num_draft_tokens_total",
+    "spec_decode_num_accepted_tokens_total",
+)
+_COUNTER = re.compile(r"^llamacpp:(\w+) ([0-9.eE+]+)$", re.MULTILINE)
 _SIGHT_S = 2.0  # no answer in time is no offence: the watchdog asks for other signs of life then
 # Text that any model continues on its own track, so that a drafter that fits has an easy time.
 _PROBE_PROMPT = "Count from 1 to 60. Write only the numbers, separated by commas."
@@ -88,6 +96,21 @@ async def look(http: httpx.AsyncClient, routes: Routes) -> Health:
         build=str(props.get("build_info") or ""),
         vision=bool(modalities.get("vision")) if isinstance(modalities, dict) else None,
     )
+
+
+async def draft_counts(http: httpx.AsyncClient, routes: Routes) -> Counts | None:
+    """What it has drafted since its start, by its own counters; None when it does not tell."""
+    if routes.metrics is None:
+        return None
+    try:
+        answer = await http.get(routes.metrics, timeout=_SIGHT_S)
+    except httpx.HTTPError:
+        return None
+    values = dict(_COUNTER.findall(answer.text)) if answer.status_code == 200 else {}
+    try:
+        return Counts(*(int(float(values[name])) for name in _COUNTED))
+    except KeyError:  # a build that does not count drafts
+        return None
 
 
 async def busy_slots(http: httpx.AsyncClient, routes: Routes) -> int | None:

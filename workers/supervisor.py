@@ -8,11 +8,13 @@ process that has just been replaced.
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from workers import arms, health
+from workers.drafting import Drafting, DraftWatch
 from workers.engines import EngineMissing, engine_of
 from workers.launching import Unusable, prepare
 from workers.process import Process, spawn
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from workers.spec import WorkerSpec
 
 _POLL_S = 0.1  # between looks while it loads
+_ASK_AGAIN_S = 60.0  # between probes of a serving worker: each costs it 64 tokens
 _LOOK_S = 2.0  # between looks while it serves
 _DRAIN_POLL_S = 0.2
 _IDLE_LOOKS = 2  # quiet looks in a row that count as idle: a request may just be under way
@@ -90,6 +93,7 @@ class Supervisor:
         self._stopping = False
         self._pause: float | None = None  # seconds until the next start; None waits for an order
         self._ready_at: float | None = None  # monotonic; of the present life
+        self._asked_at = -math.inf  # when a serving worker was last asked to draft
         self.status = Status(
             spec, host.clock, publish, host=host.name, features=self._engine.features
         )
@@ -160,7 +164,7 @@ class Supervisor:
         if isinstance(probed, Ending):
             return probed
         self._begin_service(found, probed, launch)
-        return await self._serve(process, http)
+        return await self._serve(process, http, tasks)
 
     async def _probed(
         self, process: Process, http: httpx.AsyncClient, tasks: asyncio.TaskGroup
@@ -214,8 +218,11 @@ class Supervisor:
             arms=arms.offered(self._spec) if probe.obeys else (),
         )
 
-    async def _serve(self, process: Process, http: httpx.AsyncClient) -> Ending:
+    async def _serve(
+        self, process: Process, http: httpx.AsyncClient, tasks: asyncio.TaskGroup
+    ) -> Ending:
         watch = Watch.begin(self._host.clock.monotonic())
+        drafts = DraftWatch(self._spec.acceptance_floor)
         while True:
             message = await self._message(_LOOK_S)
             if message is None:
@@ -223,6 +230,12 @@ class Supervisor:
                 wedged = watch.wedged(self._host.patience, self._spec.context)
                 if wedged:
                     return Ending(failure=wedged)
+                if watch.last.answered and health.worth_probing(self._spec):
+                    drafts = drafts.seen(await health.draft_counts(http, self._engine.routes))
+                    self._mind(drafts, http, tasks)
+                continue
+            if isinstance(message, Probed):
+                self._confirm(message.probe, drafts)
                 continue
             ending = self._interrupted(message, process)
             if ending is None:
@@ -231,6 +244,29 @@ class Supervisor:
                 return await self._drained(process, http)
             else:
                 return ending
+
+    def _mind(self, drafts: DraftWatch, http: httpx.AsyncClient, tasks: asyncio.TaskGroup) -> None:
+        """Out of the speculative arms, or back, as its own counters tell."""
+        state, fault, now = self.status.state, drafts.degraded, self._host.clock.monotonic()
+        if state is WorkerState.DEGRADED and drafts.recovers():
+            mode = self._spec.mode
+            self.status.advance(WorkerEvent.LOADED, reason="", effective_mode=mode)
+        elif state is not WorkerState.READY or fault is None:
+            return
+        elif fault is Drafting.IN_VAIN:
+            self._degrade(f"speculates in vain: {drafts.reason}")
+        elif now - self._asked_at >= _ASK_AGAIN_S:
+            # Requests may have asked for no drafts themselves: the probe does not.
+            self._asked_at = now
+            tasks.create_task(self._report_probe(http))
+
+    def _confirm(self, probe: health.Probe | None, drafts: DraftWatch) -> None:
+        if probe is not None and not probe.speculates and self.status.state is WorkerState.READY:
+            self._degrade(f"no longer speculates: {drafts.reason}")
+
+    def _degrade(self, how: str) -> None:
+        reason = f"mode {self._spec.mode} {how}"
+        self.status.advance(WorkerEvent.PROBE_FAILED, reason=reason, effective_mode="ar")
 
     async def _sight(self, process: Process, http: httpx.AsyncClient) -> Sighting:
         seen = await health.sight(

@@ -35,6 +35,7 @@ class Routes:
     health: str = "/health"
     props: str | None = "/props"
     slots: str | None = "/slots"
+    metrics: str | None = "/metrics"
 
 
 class Engine(Protocol):

@@ -20,7 +20,7 @@ class External:
     name = "external"
     # The one page that every OpenAI-compatible server has; the others are llama.cpp's, and a 404
     # on them only means that less is known.
-    routes = Routes(health="/v1/models")
+    routes = Routes(health="/v1/models", metrics=None)
     features: tuple[str, ...] = ("tools", "grammar", "json_schema", "logprobs", "n")
 
     def command(self, spec: WorkerSpec, path: str) -> tuple[str, ...]:

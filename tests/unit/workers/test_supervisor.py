@@ -245,3 +245,35 @@ async def test_a_stream_that_stands_still_is_found_though_health_is_fine(tmp_pat
                 await http.post("/v1/chat/completions", json={"messages": []})
         backoff = await published.reaches(S.BACKOFF)
         assert "made no progress" in backoff.reason
+
+
+async def answers_until(record, state, published, script):
+    """Traffic under `script` until the worker is published in that state."""
+    seen = len(published.records)
+    ask = {"messages": [], "max_tokens": 400}
+    async with client_of(record) as http:
+        await http.put("/script", json=script)
+        async with asyncio.timeout(PATIENCE_S):
+            while not any(r.state is state for r in published.records[seen:]):
+                (await http.post("/v1/chat/completions", json=ask)).raise_for_status()
+                await asyncio.sleep(0.1)
+    return await published.reaches(state, seen)
+
+
+async def test_drafts_that_vanish_in_service_degrade_it_until_they_are_back(tmp_path):
+    async with supervised(simulated(), tmp_path) as (_, published):
+        ready = await published.reaches(S.READY)
+        degraded = await answers_until(ready, S.DEGRADED, published, {"n_max": 0})
+        assert degraded.effective_mode == "ar"
+        assert "mode mtp-n3 no longer speculates: nothing drafted in the last" in degraded.reason
+        again = await answers_until(ready, S.READY, published, {"n_max": 3})
+        assert (again.effective_mode, again.reason, again.pid) == ("mtp-n3", "", ready.pid)
+
+
+async def test_acceptance_that_stays_under_its_floor_degrades_it(tmp_path):
+    async with supervised(simulated(acceptance_floor=0.2), tmp_path) as (_, published):
+        ready = await published.reaches(S.READY)
+        degraded = await answers_until(ready, S.DEGRADED, published, {"acceptance": 0.1})
+        assert degraded.effective_mode == "ar"
+        assert "speculates in vain" in degraded.reason
+        assert "(floor 20%)" in degraded.reason
