@@ -262,13 +262,13 @@ class Metrics:
         ):
             rows = [((value,), count) for value, count in counts.items()]
             page.counter(f"specroute_{name}", text, (label,), rows)
-        if self._mix.drift is not None:
-            page.gauge(
-                "specroute_class_drift",
-                "Population stability index of the last 200 requests' classes against 5,000",
-                (),
-                [((), self._mix.drift)],
-            )
+        drift = self._mix.drift
+        page.gauge(
+            "specroute_class_drift",
+            "Population stability index of the last 200 requests' classes against 5,000",
+            (),
+            [((), drift)] if drift is not None else [],
+        )
 
     def _write_series(self, page: Page) -> None:
         for name, text in _COUNTERS.items():
