@@ -11,7 +11,7 @@ from classifier.classes import (
     Contribution,
     WorkloadClass,
 )
-from classifier.features import RequestFeatures, extract
+from classifier.features import RequestFeatures, extract, is_stem
 from classifier.memory import Evidence, Memory, Remembered, blend, combine, fingerprint
 from classifier.produced import ProducedLabel, label_output
 from classifier.rules import RuleClassifier
@@ -35,6 +35,7 @@ __all__ = [
     "combine",
     "extract",
     "fingerprint",
+    "is_stem",
     "label_output",
     "load",
     "sample",

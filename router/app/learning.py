@@ -66,6 +66,7 @@ def build_learned(
     log_writer: LineWriter | None,
     fleet: Fleet,
     gauges: Callable[[], Gauges],
+    served: Served,
 ) -> Learned:
     """Everything that outcomes go to; `gauges` tells the figures of the instant."""
     knowledge = Knowledge(half_life_s=settings.policy_settings.half_life_s)
@@ -88,7 +89,13 @@ def build_learned(
     if settings.redis_url is not None:
         history = HistoryStore.at(settings.redis_url)
         look = partial(_sight, fleet, knowledge, policy, gauges)
-        chronicle = Chronicle(history, clock, gateway=gateway, look=look)
+        chronicle = Chronicle(
+            history,
+            clock,
+            gateway=gateway,
+            look=look,
+            explain=lambda features: served.explain(features),  # which may be swapped
+        )
         sinks.append(chronicle.record)
         background.append(chronicle.run)
         on_close.append(history.aclose)

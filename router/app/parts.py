@@ -76,10 +76,15 @@ def build(
         clock, lambda reservation: reservation.release(), max_queue=settings.max_queue
     )
     fleet.subscribe(admission.pump)
-    learned = build_learned(
-        settings, clock, log_writer, fleet, lambda: gauges_of(fleet, admission, watch, clock)
-    )
     served = Served(load())
+    learned = build_learned(
+        settings,
+        clock,
+        log_writer,
+        fleet,
+        lambda: gauges_of(fleet, admission, watch, clock),
+        served,
+    )
     schooling = build_schooling(settings, learned, served)
     upstreams = Upstreams()
     exchanges = Exchanges(

@@ -177,6 +177,10 @@ TEXTS: Final[Mapping[str, str]] = {
     "samples": "Answers known",
     "excluded": "Excluded because",
     "features": "Request",
+    "grounds": "What the classifier went by",
+    "grounds_note": "Weights in log-odds towards each class, the strongest first. Words of the "
+    "prompt are counted and summed, not shown.",
+    "feature": "Feature",
     "decision": "Decision",
     "older": "Older",
     "newer": "Newer",

@@ -14,6 +14,7 @@ import structlog
 
 from router.core.outcome import Status
 from router.telemetry.decision_log import row
+from router.telemetry.grounds import grounds_of
 from router.telemetry.happenings import Happening, Noticer
 from router.telemetry.history import Book
 from router.telemetry.history_store import Batch, HistoryUnavailable
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from router.core import Outcome
     from router.telemetry.collapse import Collapse
+    from router.telemetry.grounds import Explain
     from router.telemetry.knowledge import Alarm
     from workers.clock import Clock
     from workers.record import WorkerRecord
@@ -59,8 +61,16 @@ class Chronicle:
     """One per gateway."""
 
     def __init__(
-        self, store: Store, clock: Clock, *, gateway: str, look: Callable[[], Sight]
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        gateway: str,
+        look: Callable[[], Sight],
+        explain: Explain = lambda features: (),
     ) -> None:
+        """`explain` says what the classifier went by; it is asked for the sampled requests only."""
+        self._explain = explain
         self._store = store
         self._clock = clock
         self._gateway = gateway
@@ -82,7 +92,8 @@ class Chronicle:
         ended_well = outcome.status in (Status.OK, Status.CLIENT_GONE)
         sample = self._decisions if ended_well else self._failures
         if len(sample) < SAMPLED:
-            sample.append(orjson.dumps(row(outcome)))
+            grounds = grounds_of(outcome, self._explain)
+            sample.append(orjson.dumps(row(outcome) | {"grounds": grounds}))
 
     async def run(self) -> None:
         """Write every second until cancelled; what waits then is written once more."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
+from classifier import WorkloadClass
 from router.dashboard.markup import Markup, el, join
 from router.dashboard.page import Context, choice, filters, section, table
 
@@ -149,6 +150,7 @@ def detail(context: Context, entry: Entry) -> Markup:
             el("p", context.link(f"← {words('view_decisions')}", "/decisions")),
             el("p", words.moment(row["at"]), " · ", row["model"], " · ", row["endpoint"]),
             section(words("candidates"), _candidates(context, row)),
+            section(words("grounds"), *_grounds(context, row.get("grounds"))),
             el(
                 "div",
                 section(words("features"), facts(context, row["request"])),
@@ -185,6 +187,24 @@ def _candidate(context: Context, candidate: Mapping[str, Any], winner: str) -> t
         f"{words.duration(low)} … {words.duration(high)}",
         words.number(candidate["samples"]),
         "",
+    )
+
+
+def _grounds(context: Context, grounds: Mapping[str, Any] | None) -> Sequence[Markup]:
+    """What the classifier saw, and what weighed most towards each class."""
+    words = context.words
+    if not grounds:
+        return (el("p", words("none"), cls="empty"),)
+    names = [str(name) for name in WorkloadClass]
+    rows = [
+        (el("code", item["name"]), *[f"{item['weights'].get(name, 0.0):+.2f}" for name in names])
+        for item in grounds["contributions"]
+    ]
+    weighed = table(words("grounds"), [words("feature"), *names], rows, numeric=range(1, 4))
+    return (
+        el("p", words("grounds_note"), cls="note"),
+        weighed,
+        facts(context, grounds["features"]),
     )
 
 

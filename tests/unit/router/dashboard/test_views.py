@@ -133,6 +133,22 @@ def test_one_decision_shows_predicted_costs_and_why_others_were_out() -> None:
     assert "content" not in html.replace("content_", "")
 
 
+def test_one_decision_shows_what_the_classifier_went_by() -> None:
+    context = Context(full(), Words())
+    assert "What the classifier went by" in decisions.detail(context, context.snapshot.decisions[0])
+    weights = {"structured": 2.5, "prose": -1.0, "reasoning": 0.0}
+    grounds = {
+        "features": {"n_messages": 3, "language": "ru", "has_tools": False},
+        "contributions": [{"name": "lead:WRITE>code", "weights": weights}],
+    }
+    one = entry(1, outcome())
+    html = decisions.detail(context, one._replace(row=one.row | {"grounds": grounds}))
+    balanced(html)
+    assert "lead:WRITE&gt;code" in html
+    assert "+2.50" in html
+    assert "n_messages" in html
+
+
 def test_a_refused_request_has_no_decision_to_show() -> None:
     refused = entry(1, outcome(decision=None, classification=None, worker="", mode=""))
     context = Context(full(decisions=(refused,)), Words())
