@@ -1,8 +1,9 @@
 """Connections of clients: generating requests served on the spot, everything else by uvicorn.
 
 A request that is not a plain POST to a generating endpoint (another path, HTTP/1.0, a coded or very
-large body, Expect, Upgrade, or not HTTP at all) hands its connection over to uvicorn's own protocol
-with every byte from that request on, and for good: what is unusual is uvicorn's to judge.
+large body, Expect, Upgrade, a page's script, or not HTTP at all) hands its connection over to
+uvicorn's own protocol with every byte from that request on, and for good: what is unusual is
+uvicorn's to judge.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ MAX_HEAD: Final = 16_384  # bytes; a larger head is uvicorn's
 MAX_BODY: Final = 1_048_576  # bytes held before anybody is asked for a key; a larger one is too
 MAX_WAITING: Final = 262_144  # bytes of further requests that are read while one is served
 KEEP_ALIVE_S: Final = 75.0  # an idle connection is kept so long, as most proxies expect
-_NOT_OURS: Final = frozenset((b"expect", b"transfer-encoding", b"upgrade"))
+_NOT_OURS: Final = frozenset((b"expect", b"origin", b"transfer-encoding", b"upgrade"))  # CORS too
 _TIMER_SLACK: Final = 0.01  # seconds by which a timer may come early
 _PARSER_ERRORS: Final = (httptools.HttpParserError, httptools.HttpParserUpgrade)
 

@@ -8,16 +8,18 @@ from router.core import Endpoint, GatewayError, UpstreamFailed, UpstreamTimeout
 from router.relay.client import JSON, error_event, stream_headers
 from router.relay.delivery import Delivery
 from router.relay.flight import Account
+from router.relay.wire import WireClient
 from router.upstream.assemble import Assembler
 from router.upstream.sse import StreamTap, TapResult, UsageFilter, plain_result
 from workers.timings import Timings
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import Mapping
 
     from router.relay.client import Client
     from router.relay.exchange import Exchange
     from router.relay.flight import Flight
+    from router.upstream.exchange import HTTP11Response
 
 
 async def relay(flight: Flight, exchange: Exchange, client: Client) -> None:
@@ -37,65 +39,89 @@ async def relay(flight: Flight, exchange: Exchange, client: Client) -> None:
 async def _stream(flight: Flight, exchange: Exchange, client: Client) -> None:
     tap = StreamTap()
     flight.reader = lambda: account_of(tap.result(), tap.sample)
+    hide = UsageFilter() if exchange.delivery is Delivery.STREAM_WITHOUT_USAGE else None
     if not client.started:
         await client.start(200, stream_headers(flight.headers()))
     try:
-        if exchange.delivery is Delivery.STREAM:
-            await _relay_chunks(flight, exchange.chunks(), client, tap)
+        if exchange.pushed is not None and isinstance(client, WireClient):
+            rest = await _push_chunks(flight, exchange, exchange.pushed, client, tap, hide)
         else:
-            await _relay_filtered(flight, exchange.chunks(), client, tap)
+            rest = await _relay_chunks(flight, exchange, client, tap, hide)
     except (UpstreamFailed, UpstreamTimeout) as error:
         await _break_off(flight, client, error)
         return
-    await _end_stream(flight, client, tap)
+    await _end_stream(flight, client, tap, rest)
+
+
+async def _push_chunks(
+    flight: Flight,
+    exchange: Exchange,
+    pushed: HTTP11Response,
+    client: WireClient,
+    tap: StreamTap,
+    hide: UsageFilter | None,
+) -> bytes:
+    """From socket to socket within one callback: the client first, the books after.
+
+    What came together with the end is returned, less what is hidden, for the client.
+    """
+    push, feed, saw_content = client.push, tap.feed, flight.saw_content
+
+    def take(chunk: bytes) -> bool:
+        kept = chunk if hide is None else hide.feed(chunk)
+        has_room = push(kept)
+        events = feed(chunk)
+        if events and kept:
+            saw_content(events)
+        return has_room
+
+    client.on_room = pushed.resume
+    try:
+        last = await exchange.pump(pushed, take)
+    finally:
+        client.on_room = None
+    events = feed(last)
+    if events:
+        saw_content(events)
+    return last if hide is None else hide.feed(last) + hide.finish()
 
 
 async def _relay_chunks(
-    flight: Flight, chunks: AsyncIterator[bytes], client: Client, tap: StreamTap
-) -> None:
-    """The inner loop: the client first, the books after."""
-    write, feed, saw_content = client.write, tap.feed, flight.saw_content
-    async for chunk in chunks:
-        await write(chunk)
-        if feed(chunk) or tap.first_content:
-            saw_content(chunk.count(b"data: {"))
-
-
-async def _relay_filtered(
-    flight: Flight, chunks: AsyncIterator[bytes], client: Client, tap: StreamTap
-) -> None:
-    """The same without the usage event, which the tap sees all the same."""
-    hide = UsageFilter()
-    async for chunk in chunks:
-        kept = hide.feed(chunk)
+    flight: Flight, exchange: Exchange, client: Client, tap: StreamTap, hide: UsageFilter | None
+) -> bytes:
+    """The same for other clients and transports; what was held back is returned."""
+    async for chunk in exchange.chunks():
+        kept = chunk if hide is None else hide.feed(chunk)
         if kept:
             await client.write(kept)
-        if (tap.feed(chunk) or tap.first_content) and kept:
-            flight.saw_content(kept.count(b"data: {"))
-    if rest := hide.finish():
-        await client.write(rest)
+        events = tap.feed(chunk)
+        if events and kept:
+            flight.saw_content(events)
+    return b"" if hide is None else hide.finish()
 
 
-async def _end_stream(flight: Flight, client: Client, tap: StreamTap) -> None:
-    result = tap.result()  # parsed once; the client has the bytes already
+async def _end_stream(flight: Flight, client: Client, tap: StreamTap, rest: bytes) -> None:
+    result = tap.result()  # parsed once; the client has all but the last bytes already
     flight.reader = lambda: account_of(result, tap.sample)
     if result.error is not None:
         # The worker has told the client itself, in the stream; only the books need it.
         flight.fail(UpstreamFailed(str(result.error.get("message", "the worker failed"))))
     elif not result.saw_done and flight.request.endpoint is not Endpoint.INFILL:
         # (/infill speaks llama.cpp's own dialect, which has no closing event.)
-        await _break_off(flight, client, UpstreamFailed("the worker ended its answer early"))
+        await _break_off(flight, client, UpstreamFailed("the worker ended its answer early"), rest)
         return
     else:
         flight.succeed()
     flight.finish()
-    await client.end()
+    await client.end(rest)
 
 
-async def _break_off(flight: Flight, client: Client, error: GatewayError) -> None:
+async def _break_off(
+    flight: Flight, client: Client, error: GatewayError, rest: bytes = b""
+) -> None:
     flight.fail(error)
     flight.finish()
-    await client.end(error_event(error))
+    await client.end(rest + error_event(error))
 
 
 async def _assembled(flight: Flight, exchange: Exchange, client: Client) -> None:
@@ -103,13 +129,20 @@ async def _assembled(flight: Flight, exchange: Exchange, client: Client) -> None
     if not exchange.content_type.startswith(b"text/event-stream"):
         await _whole(flight, exchange, client)
         return
-    tap, assembler = StreamTap(), Assembler()
-    flight.reader = lambda: account_of(tap.result(), tap.sample)
-    async for chunk in exchange.chunks():
-        tap.feed(chunk)
+    assembler = Assembler()
+    flight.reader = lambda: account_of(assembler.result(), assembler.sample)
+
+    def take(chunk: bytes) -> bool:
         assembler.feed(chunk)
         if flight.reservation is not None:
             flight.reservation.produced += 1
+        return True
+
+    if exchange.pushed is not None:
+        take(await exchange.pump(exchange.pushed, take))
+    else:
+        async for chunk in exchange.chunks():
+            take(chunk)
     await _respond(flight, client, assembler.body(), JSON[1])
 
 

@@ -10,6 +10,7 @@ import orjson
 from router.core import GatewayError, UpstreamFailed
 from router.relay.delivery import prepare
 from router.upstream.base import UpstreamRequest
+from router.upstream.exchange import HTTP11Response
 from router.upstream.sse import parse_object
 from router.upstream.worker_errors import worker_error
 
@@ -52,7 +53,7 @@ class Reply:
 class Exchange:
     """An answer with status 2xx whose first bytes have arrived."""
 
-    __slots__ = ("_rest", "content_type", "delivery", "first", "response")
+    __slots__ = ("_rest", "content_type", "delivery", "first", "pushed", "response")
 
     def __init__(
         self,
@@ -62,6 +63,7 @@ class Exchange:
         delivery: Delivery,
     ) -> None:
         self.response = response
+        self.pushed = response if isinstance(response, HTTP11Response) else None
         self.first = first
         self._rest = rest
         self.delivery = delivery
@@ -72,6 +74,18 @@ class Exchange:
         yield self.first
         async for chunk in self._rest:
             yield chunk
+
+    async def pump(self, pushed: HTTP11Response, take: Callable[[bytes], bool]) -> bytes:
+        """Every chunk to `take`, but for what came together with the end; see its `pump`.
+
+        Raises:
+            UpstreamFailed, UpstreamTimeout: as in `chunks`; and whatever `take` raises.
+        """
+        if pushed.is_over:
+            return self.first
+        if not take(self.first):
+            pushed.hold()
+        return await pushed.pump(take)
 
     async def aclose(self) -> None:
         """Let go of the connection; breaking it is what ends the worker's generation."""
@@ -160,7 +174,10 @@ class Exchanges:
         if not 200 <= response.status < 300:
             body = await read_refusal(chunks)
             raise worker_error(response.status, parse_object(body))
-        first = await anext(chunks, b"")
+        if isinstance(response, HTTP11Response):
+            first = await response.read()
+        else:
+            first = await anext(chunks, b"")
         if not first:
             raise UpstreamFailed("the worker sent an empty answer", extra={"sent": True})
         return Exchange(response, first, chunks, delivery)

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from router.core.errors import GatewayError, UpstreamFailed
-from router.upstream.sse import SSEParser, parse_object
+from router.upstream.sse import (
+    HEAD_SAMPLE,
+    SSEParser,
+    TapResult,
+    facts_of,
+    parse_object,
+    plain_rows,
+    row_object,
+)
 from router.upstream.worker_errors import worker_error
 
 if TYPE_CHECKING:
@@ -90,6 +98,9 @@ class Assembler:
     def __init__(self) -> None:
         self._parser = SSEParser()
         self._size = 0
+        self._sample: list[bytes] = []
+        self._room = HEAD_SAMPLE
+        self._events = 0
         self._top: dict[str, Any] = {}
         self._choice: dict[str, Any] = {}
         self._message: dict[str, Any] = {}
@@ -108,14 +119,37 @@ class Assembler:
         self._size += len(chunk)
         if self._size > ANSWER_LIMIT:
             raise UpstreamFailed(f"the worker's answer is larger than {ANSWER_LIMIT} bytes")
-        try:
-            events = self._parser.feed(chunk)
-        except ValueError as error:
-            raise UpstreamFailed(f"the worker's stream holds {error}") from error
-        for event in events:
-            body = parse_object(event.data)
+        if self._room > 0:
+            self._sample.append(chunk[: self._room])
+            self._room -= len(chunk)
+        rows = plain_rows(chunk) if self._parser.is_between else None
+        for body in map(row_object, rows) if rows is not None else self._parsed(chunk):
             if body is not None:
                 self._take(body)
+
+    def _parsed(self, chunk: bytes) -> list[dict[str, Any] | None]:
+        try:
+            return [parse_object(event.data) for event in self._parser.feed(chunk)]
+        except ValueError as error:
+            raise UpstreamFailed(f"the worker's stream holds {error}") from error
+
+    @property
+    def sample(self) -> bytes:
+        """The first bytes of the stream, at most `HEAD_SAMPLE`."""
+        return b"".join(self._sample)
+
+    def result(self) -> TapResult:
+        """What the answer has said about itself so far; see `StreamTap.result`."""
+        top = self._top
+        named = {"usage": dict, "timings": dict, "model": str}
+        found = {name: top[name] for name, kind in named.items() if isinstance(top.get(name), kind)}
+        reason = self._choice.get("finish_reason")
+        return TapResult(
+            **facts_of(found),
+            finish_reason=reason if isinstance(reason, str) else None,
+            saw_done=reason is not None,
+            content_events=self._events,
+        )
 
     def body(self) -> bytes:
         """The plain answer's body.
@@ -129,15 +163,18 @@ class Assembler:
         """The plain answer; fields in llama-server's order."""
         if self._choice.get("finish_reason") is None:
             raise UpstreamFailed("the worker's stream ended early")
-        known = {name: self._top[name] for name in _ORDER if name in self._top}
-        return {"choices": [self._assembled()], **known, **self._top}
+        top = {name: value for name, value in self._top.items() if name not in _PASSING}
+        if "object" in top:
+            top["object"] = _OBJECTS.get(top["object"], top["object"])
+        known = {name: top[name] for name in _ORDER if name in top}
+        return {"choices": [self._assembled()], **known, **top}
 
     def _take(self, body: dict[str, Any]) -> None:
         if "error" in body:
             raise _stream_error(body)
-        for name, value in body.items():
-            if name not in _PASSING and value is not None:
-                self._top[name] = _OBJECTS.get(value, value) if name == "object" else value
+        if None in body.values():  # what is null says nothing
+            body = {name: value for name, value in body.items() if value is not None}
+        self._top.update(body)
         choices = body.get("choices")
         if isinstance(choices, list) and choices and isinstance(choices[0], dict):
             self._take_choice(choices[0])
@@ -148,6 +185,7 @@ class Assembler:
                 self._is_chat = True
                 self._take_delta(value)
             elif name == "text" and isinstance(value, str):
+                self._events += 1
                 self._text.append(value)
             elif name == "logprobs":
                 self._take_logprobs(value)
@@ -157,8 +195,10 @@ class Assembler:
     def _take_delta(self, delta: dict[str, Any]) -> None:
         for name, value in delta.items():
             if name == "tool_calls":
+                self._events += 1
                 self._take_tools(value)
             elif isinstance(value, str) and name != "role":
+                self._events += 1
                 self._message[name] = (self._message.get(name) or "") + value
             elif value is not None:
                 self._message[name] = value

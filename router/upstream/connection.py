@@ -218,13 +218,15 @@ class Connection(asyncio.Protocol):
             self._excess = len(data) - len(chunk) - len(parts) * _PLAIN_LINE - self._head_size
             self._head_size = 0
             parts.clear()
-            exchange.push(chunk)
+            exchange.push(chunk, self._is_whole())
+            if self._exchange is not exchange:  # its reader has given it up
+                return
         elif self._body:
             self._excess += len(data) - self._head_size
             self._head_size = 0
         else:
             self._head_raw += len(data)
-        if self._complete and self._excess <= self._pool.limits.chunk_line:
+        if self._is_whole():
             self._end(exchange)
         elif self._fault is not None or not self._body or self._excess > 0:
             self._check()
@@ -324,6 +326,9 @@ class Connection(asyncio.Protocol):
         if self._transport is not None and not self._transport.is_closing():
             self._pool.outlives_streams = True
             self._pool.put(self)
+
+    def _is_whole(self) -> bool:
+        return self._complete and self._excess <= self._pool.limits.chunk_line
 
     def _check(self) -> None:
         if self._fault is not None or self._is_oversize():

@@ -6,11 +6,11 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from router.core.errors import UpstreamFailed, UpstreamTimeout
+from router.core.errors import UpstreamFailed
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,10 @@ class HTTP11Response:
         "_ended",
         "_error",
         "_high",
+        "_last",
         "_low",
         "_queue",
+        "_take",
         "_waiter",
         "head",
         "headers",
@@ -74,24 +76,81 @@ class HTTP11Response:
         self._queue: deque[bytes] = deque()
         self._buffered = 0
         self._waiter: asyncio.Future[None] | None = None
+        self._take: Callable[[bytes], bool] | None = None
+        self._last = b""  # what came together with the end, while `_take` is set
         self._ended = False
-        self._error: UpstreamFailed | UpstreamTimeout | None = None
+        self._error: Exception | None = None
+
+    async def read(self) -> bytes:
+        """The next chunk, one read of the socket; empty at the end.
+
+        Raises:
+            UpstreamFailed, UpstreamTimeout: as in `UpstreamResponse.chunks`.
+        """
+        while not self._queue:
+            if self._ended:
+                if self._error is not None:
+                    raise self._error
+                return b""
+            await self._more()
+        chunk = self._queue.popleft()
+        self._buffered -= len(chunk)
+        if self._buffered <= self._low and self._connection.paused:
+            self._connection.resume(self)
+        return chunk
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The body, one item per read of the socket; see `UpstreamResponse.chunks`."""
+        """The body; see `UpstreamResponse.chunks`."""
+        while chunk := await self.read():
+            yield chunk
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the answer has come to its regular end and been read."""
+        return self._ended and self._error is None and not self._queue
+
+    def hold(self) -> None:
+        """Stop reading until `resume`."""
+        if not self._ended:
+            self._connection.pause()
+
+    async def pump(self, take: Callable[[bytes], bool]) -> bytes:
+        """Give every chunk to `take` as it is read, no task in between, until the end.
+
+        Where `take` returns False nothing more is read until `resume`. What came together with the
+        end is returned instead, so that it can be sent together with whatever follows.
+
+        Raises:
+            UpstreamFailed, UpstreamTimeout: as in `chunks`; and whatever `take` raises.
+        """
         queue = self._queue
-        while True:
-            while queue:
-                chunk = queue.popleft()
-                self._buffered -= len(chunk)
-                if self._buffered <= self._low and self._connection.paused:
-                    self._connection.resume(self)
-                yield chunk
-            if self._ended:
-                break
-            await self._more()
+        has_room = bool(queue) or not self._connection.paused
+        while queue:
+            chunk = queue.popleft()
+            self._buffered -= len(chunk)
+            if not queue and self._ended and self._error is None:
+                return chunk
+            has_room = take(chunk)
+        if not has_room:
+            self._connection.pause()
+        elif self._connection.paused:
+            self._connection.resume(self)
+        if not self._ended:
+            self._take = take
+            try:
+                await self._more()
+            finally:
+                self._take = None
         if self._error is not None:
             raise self._error
+        return self._last
+
+    def resume(self) -> None:
+        """Read on for `pump`."""
+        connection = self._connection
+        if connection.paused:
+            connection.deadline = connection.loop.time() + self.idle_timeout
+            connection.resume(self)
 
     async def aclose(self) -> None:
         """Break the connection at once when the body was not read to its end."""
@@ -107,6 +166,8 @@ class HTTP11Response:
     @property
     def is_awaited(self) -> bool:
         """Whether the caller waits for the worker now: its own slowness is nobody else's."""
+        if self._connection.paused:
+            return False
         return self._waiter is not None or not self.head.done()
 
     def _more(self) -> asyncio.Future[None]:
@@ -122,8 +183,11 @@ class HTTP11Response:
         if not self.head.done():  # else its caller was cancelled
             self.head.set_result(None)
 
-    def push(self, chunk: bytes) -> None:
-        """Bytes of the body have arrived."""
+    def push(self, chunk: bytes, is_last: bool = False) -> None:
+        """Bytes of the body have arrived; `is_last`: the end with them, `finish` comes next."""
+        if self._take is not None:
+            self._hand(chunk, is_last, self._take)
+            return
         self._queue.append(chunk)
         self._buffered += len(chunk)
         if self._waiter is not None:
@@ -131,8 +195,25 @@ class HTTP11Response:
         elif self._buffered > self._high:
             self._connection.pause()
 
-    def finish(self, error: UpstreamFailed | UpstreamTimeout | None = None) -> None:
+    def _hand(self, chunk: bytes, is_last: bool, take: Callable[[bytes], bool]) -> None:
+        connection = self._connection
+        connection.deadline = connection.loop.time() + self.idle_timeout
+        if is_last:
+            self._last = chunk
+            return
+        try:
+            has_room = take(chunk)
+        except Exception as error:  # noqa: BLE001 - the caller's own: `pump` gives it back
+            connection.abort()
+            self.finish(error)
+            return
+        if not has_room:
+            connection.pause()
+
+    def finish(self, error: Exception | None = None) -> None:
         """Nothing more will come; `error` is raised after the bytes that did."""
+        if self._ended:
+            return
         self._ended = True
         self._error = error
         if not self.head.done() and error is not None:

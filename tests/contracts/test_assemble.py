@@ -145,7 +145,7 @@ async def test_tap_reads_the_servers_own_figures(engine, path, counted):
     tap = StreamTap()
     first = [tap.feed(chunk) for chunk in chunks]
     result = tap.result()
-    assert first.count(True) == 1
+    assert sum(first) >= result.content_events > 0
     assert result.timings is not None
     assert result.timings["predicted_n"] == 7
     assert (result.finish_reason, result.saw_done) == ("length", True)

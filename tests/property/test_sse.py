@@ -134,7 +134,7 @@ def test_tap_reads_the_same_at_any_split(tokens, large, cuts):
     tap = StreamTap()
     first = [tap.feed(part) for part in split(data, cuts)]
     result = tap.result()
-    assert first.count(True) == (tokens > 0) == tap.first_content
+    assert any(first) == (tokens > 0) == tap.first_content
     assert (result.usage, result.timings) == (usage["usage"], usage["timings"])
     assert (result.finish_reason, result.model, result.saw_done) == ("stop", "m", True)
     assert tap.sample == data[:16_384]

@@ -25,6 +25,7 @@ FOREIGN = st.sampled_from(
         post(line=b"POST /v1/chat/completions HTTP/1.0"),
         post(line=b"POST /v1/chat/completions?a=b HTTP/1.1"),
         post(b"{}", b"expect: 100-continue"),
+        post(b"{}", b"origin: http://a.page"),
         post(b"{}", b"content-length: 3"),
         post(b"{}", b"bad name: x"),
         post(b"{}", b"bare: \nlf: x"),

@@ -86,7 +86,7 @@ def test_first_content_is_told_once(first):
     before += [event({"type": "message_start", "message": {}}), event({"content": ""})]
     assert not any(map(tap.feed, before))
     assert not tap.first_content
-    assert [tap.feed(first), tap.feed(first)] == [True, False]
+    assert [tap.feed(first), tap.feed(first)] == [1, 1]
     assert tap.first_content
 
 
