@@ -236,7 +236,11 @@ class Dispatcher:
         request = flight.request
         try:
             flight.reservation = reservation = await self.admission.admit(
-                attempt, request.principal, model=request.model, worker=request.wishes.worker
+                attempt,
+                request.principal,
+                model=request.model,
+                worker=request.wishes.worker,
+                decided=lambda: flight.decision,
             )
             return reservation
         finally:

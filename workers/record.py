@@ -47,6 +47,7 @@ class WorkerRecord:
     vision: bool = False
     default_thinking: bool = False
     priority: int = 0
+    load_s: float = 0.0  # from start to ready: as measured last, before that by its files' size
     exclusive_group: str | None = None
     features: tuple[str, ...] = ("tools", "grammar", "json_schema", "logprobs", "n")
     arms: tuple[Arm, ...] = ()  # what it offers per request beside its effective mode

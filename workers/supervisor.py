@@ -94,6 +94,7 @@ class Supervisor:
         self._pause: float | None = None  # seconds until the next start; None waits for an order
         self._ready_at: float | None = None  # monotonic; of the present life
         self._asked_at = -math.inf  # when a serving worker was last asked to draft
+        self._begun_at = 0.0
         self.status = Status(
             spec, host.clock, publish, host=host.name, features=self._engine.features
         )
@@ -133,6 +134,7 @@ class Supervisor:
     async def _live(self) -> None:
         """From start to end of one process."""
         self._pause = self._ready_at = None
+        self._begun_at = self._host.clock.monotonic()
         try:
             launch = await prepare(self._spec, self._engine, self._host)
             self.status.advance(WorkerEvent.SPAWN, **_newborn(launch, self._spec))
@@ -205,11 +207,13 @@ class Supervisor:
         """Ready, or ready for plain work only: published at once, never one before the other."""
         record = self.status.record
         self._ready_at = self._host.clock.monotonic()
+        load_s = round(self._ready_at - self._begun_at, 3)
         events = [WorkerEvent.LOADED] if probe.speculates else _DEGRADED
         self.status.advance(
             *events,
             reason=probe.reason,
             progress=1.0,
+            load_s=load_s,
             effective_mode=self._spec.mode if probe.speculates else "ar",
             slots=seen.slots or record.slots,
             context=min(record.context, seen.context or record.context),
@@ -294,19 +298,29 @@ class Supervisor:
             self.status.advance(*back, *([WorkerEvent.PROBE_FAILED] if degraded else []))
 
     async def _drained(self, process: Process, http: httpx.AsyncClient) -> Ending:
-        """Take nothing new and let running requests finish, for at most `drain_timeout`."""
+        """Take nothing new and let running requests finish, for at most `drain_timeout`.
+
+        One that makes room for another of its group has all the time it needs while it gets on: a
+        swap cuts no stream.
+        """
         self._drain_or_undrain(Verb.DRAIN)
-        deadline = self._host.clock.monotonic() + self._host.drain_timeout
         tells = self._engine.routes.slots is not None
-        quiet = 0
-        while quiet < _IDLE_LOOKS and self._host.clock.monotonic() < deadline:
+        patient = tells and self._spec.exclusive_group is not None and not self._stopping
+        deadline = self._host.clock.monotonic() + self._host.drain_timeout
+        watch, quiet = Watch.begin(self._host.clock.monotonic()), 0
+        while quiet < _IDLE_LOOKS and (patient or self._host.clock.monotonic() < deadline):
+            if patient:
+                watch = watch.seen(await self._sight(process, http))
+                patient = not watch.wedged(self._host.patience, self._spec.context)
             busy = await health.busy_slots(http, self._engine.routes)
             # A server deep in a prompt does not answer in time: that is not idleness.
             quiet = quiet + 1 if busy == 0 or not tells else 0
             message = await self._message(_DRAIN_POLL_S)
             if isinstance(message, Exited) and message.pid == process.pid:
                 break
-            self._stopping = self._stopping or message is Internal.STOP
+            if message is Internal.STOP and not self._stopping:
+                self._stopping, patient = True, False
+                deadline = self._host.clock.monotonic() + self._host.drain_timeout
         return Ending()
 
     def _bury(self, process: Process, ending: Ending, returncode: int) -> None:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from router.core import GatewayError, Saturated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from router.core import Principal
+    from router.core import Principal, RoutingDecision
     from workers.clock import Clock
     from workers.record import WorkerRecord
 
@@ -33,7 +33,7 @@ UNKNOWN_RATE_WAIT_S: Final = 5.0  # Retry-After before anything was measured
 class Waiter(Generic[T]):
     """One request in the queue. Order: priority, then fair tag, then arrival."""
 
-    __slots__ = ("attempt", "future", "model", "order", "worker")
+    __slots__ = ("attempt", "decided", "future", "model", "order", "since", "worker")
 
     def __init__(
         self,
@@ -41,8 +41,12 @@ class Waiter(Generic[T]):
         model: str,
         worker: str | None,
         order: tuple[int, float, int],
+        since: float = 0.0,
+        decided: Callable[[], RoutingDecision | None] = lambda: None,
     ) -> None:
         self.attempt = attempt
+        self.since = since  # monotonic
+        self.decided = decided
         self.model = model
         self.worker = worker  # the only one that will do, or None
         self.order = order
@@ -88,6 +92,7 @@ class Admission(Generic[T]):
 
         `give_back` takes what was granted to a request that left in the same tick.
         """
+        self._clock = clock
         self._give_back = give_back
         self._max_queue = max_queue
         self._waiters: list[Waiter[T]] = []
@@ -103,8 +108,9 @@ class Admission(Generic[T]):
         *,
         model: str,
         worker: str | None = None,
+        decided: Callable[[], RoutingDecision | None] = lambda: None,
     ) -> T:
-        """What `attempt` returns, at once or when there is room.
+        """What `attempt` returns, at once or when there is room; `decided` tells what it chose.
 
         Raises:
             Saturated: the queue is full; `retry_after` is the time it needs to drain.
@@ -117,13 +123,22 @@ class Admission(Generic[T]):
             raise Saturated(
                 f"{len(self._waiters)} requests wait already", retry_after=self.retry_after()
             )
-        return await self._wait(Waiter(attempt, model, worker, self._order(principal)))
+        since, order = self._clock.monotonic(), self._order(principal)
+        return await self._wait(Waiter(attempt, model, worker, order, since, decided))
 
     def depth(self, model: str | None = None) -> int:
         """How many wait, for one model or for all."""
         if model is None:
             return len(self._waiters)
         return sum(w.model == model for w in self._waiters)
+
+    def waiting(self) -> Iterator[tuple[RoutingDecision, float]]:
+        """What each that waits would have, and for how many seconds it has waited."""
+        now = self._clock.monotonic()
+        for waiter in self._waiters:
+            decision = waiter.decided()
+            if decision is not None:
+                yield decision, now - waiter.since
 
     def retry_after(self) -> float:
         """Seconds until those who wait now will have been served, at the measured rate."""

@@ -17,6 +17,7 @@ from router.api.edge import Edge
 from router.api.services import Services
 from router.app.learning import build_learned, build_schooling, gauges_of
 from router.app.served import Served
+from router.app.swaps import Swaps
 from router.core.tracing import Tracer, passed_on
 from router.dispatch import Dispatcher
 from router.fleet import Fleet, PrefixIndex
@@ -96,6 +97,8 @@ def build(
     ring = KeyRing(settings.all_keys)
     keys, shares = _key_watch(settings, ring, rates), _shares(settings, rates, clock)
     shared: tuple[Leases | KeyWatch | Shares, ...] = (*leases, *keys, *shares)
+    swaps = Swaps(fleet, admission.waiting, registry, clock)
+    learned.recorder.add(swaps.record)
     dispatcher = Dispatcher(
         clock=clock,
         admission=admission,
@@ -118,7 +121,7 @@ def build(
         exchanges=exchanges,
         recorder=learned.recorder,
         background=(
-            *(watch.run, learned.recorder.run, lingering.run),
+            *(watch.run, learned.recorder.run, lingering.run, swaps.run),
             *learned.background,
             *(run for school in schooling for run in (school.share, school.teach)),
             *(task.run for task in shared),

@@ -87,8 +87,8 @@ class _Worker:
         return min(slots, self.lease)
 
     def has_room(self, context_tokens: float) -> bool:
-        if len(self.held) >= self.slots:
-            return False
+        if len(self.held) >= self.slots or not self.record.state.serves:
+            return False  # one that does not serve may be waited for, never taken
         if not self.record.unified_kv or not self.held:
             return True
         # One KV cache for all slots: what counts is the sum of the contexts in it.

@@ -143,10 +143,18 @@ class CostModel:
         fresh = request.prompt_tokens - request.cached_tokens.get(record.name, 0.0)
         prefill = self._known.prompts.seconds(record.spec_hash, fresh) if fresh > 0.0 else 0.0
         fixed += prefill
+        swap = _swap(worker) if record.exclusive_group is not None else 0.0
+        fixed += swap
         interval = _interval(prepared, fixed, decode / prepared.tokens, variance / decode)
-        estimate = CostEstimate(queue, 0.0, prefill, decode, 0.0, others, interval, speed, weight)
+        estimate = CostEstimate(queue, 0.0, prefill, decode, swap, others, interval, speed, weight)
         spread, shared = math.sqrt(contrast * decode), math.sqrt(group * decode)  # decode x sd
         return Price(worker, estimate, fixed + decode + others, spread, shared)
+
+
+def _swap(worker: WorkerSnapshot) -> float:
+    """Seconds until a worker of an exclusive group is resident; what it drives out not counted."""
+    record = worker.record
+    return 0.0 if record.state.serves else record.load_s * (1.0 - record.progress)
 
 
 def _externality(forecasts: Forecasts, part: Part, worker: WorkerSnapshot, load: int) -> float:

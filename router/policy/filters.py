@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 AUTO: Final = "auto"
 
 _SERVING: Final = tuple(state for state in WorkerState if state.serves)
+_ASLEEP: Final = (WorkerState.STOPPED, WorkerState.STARTING, WorkerState.LOADING)
 _LOADING: Final = (WorkerState.STARTING, WorkerState.LOADING)
 _RETRY_S: Final = 5.0
 _SURELY_TOO_LONG: Final = 1.5  # a prompt estimate may be off by so much; beyond, no worker is asked
@@ -24,6 +25,7 @@ class Fit(NamedTuple):
 
     workers: tuple[WorkerSnapshot, ...]
     excluded: tuple[Candidate, ...]
+    asleep: tuple[WorkerSnapshot, ...] = ()  # could serve after a swap of their exclusive group
 
 
 def wished_mode(request: PolicyInput) -> str | None:
@@ -45,12 +47,15 @@ def eligible(request: PolicyInput) -> Fit:
     fits: list[WorkerSnapshot] = []
     short: list[WorkerSnapshot] = []
     excluded: list[Candidate] = []
+    asleep: list[WorkerSnapshot] = []
     need = request.prompt_tokens + (request.max_tokens or 0)
     plain = _asks_nothing_special(request)
     for worker in request.view.workers:
         up = plain and worker.available and worker.record.state in _SERVING
         why = None if up else _unable(request, worker)
-        if why is not None:
+        if why is not None and _wakes(request, worker, need):
+            asleep.append(worker)
+        elif why is not None:
             excluded.append(_excluded(worker, why))
         elif need > worker.record.context:
             short.append(worker)
@@ -58,6 +63,8 @@ def eligible(request: PolicyInput) -> Fit:
             fits.append(worker)
     if not fits and short:
         fits, short = _largest(request, short)
+    if not fits and asleep:  # wait for the swap
+        return Fit(tuple(asleep), tuple(excluded))
     if not fits:
         raise _refusal(request, excluded)
     excluded += [_excluded(worker, _length_reason(request, worker)) for worker in short]
@@ -65,7 +72,16 @@ def eligible(request: PolicyInput) -> Fit:
     if leased:  # else the request waits: leases come back within a second or two
         excluded += [_excluded(w, "no slots leased to this gateway") for w in fits if w.slots <= 0]
         fits = leased
-    return Fit(tuple(fits), tuple(excluded))
+    return Fit(tuple(fits), tuple(excluded), tuple(asleep))
+
+
+def _wakes(request: PolicyInput, worker: WorkerSnapshot, need: float) -> bool:
+    """Whether it could serve the request, were it resident: nothing else is in its way."""
+    record, wishes = worker.record, request.wishes
+    if record.exclusive_group is None or record.state not in _ASLEEP or need > record.context:
+        return False
+    wanted = wishes.worker in (None, record.name) and wished_mode(request) in (None, worker.mode)
+    return wanted and not _missing_feature(request, worker)
 
 
 def _asks_nothing_special(request: PolicyInput) -> bool:

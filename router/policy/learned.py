@@ -53,7 +53,9 @@ class LearnedPolicy:
             workers = self._shortlist(prepared, workers)
         prices = self._cost.price(prepared, workers)
         index, reason, propensity = self._select(request, prices)
-        return _decision(self.name, prepared, fit, prices, (index, reason, propensity))
+        after_a_swap = self._cost.price(prepared, fit.asleep) if fit.asleep else ()
+        choice = (index, reason, propensity)
+        return _decision(self.name, prepared, fit, (prices, after_a_swap), choice)
 
     def reserved(self, decision: RoutingDecision) -> None:
         """See `Policy.reserved`: the request enters the budget of exploration."""
@@ -182,12 +184,14 @@ def _decision(
     policy: str,
     prepared: Prepared,
     fit: Fit,
-    prices: Sequence[Price],
+    priced: tuple[Sequence[Price], Sequence[Price]],
     choice: tuple[int, Reason, float],
 ) -> RoutingDecision:
     index, reason, propensity = choice
+    prices, after_a_swap = priced
     worker = prices[index].worker
-    rows = [Candidate(p.worker.name, p.worker.mode, p.estimate) for p in prices]
+    both = (*prices, *after_a_swap)
+    rows = [Candidate(p.worker.name, p.worker.mode, p.estimate) for p in both]
     return RoutingDecision(
         worker=worker.name,
         mode=worker.mode,

@@ -1,12 +1,12 @@
-"""Which worker of an exclusive group should be resident: prices a swap against what it brings; pure.
+"""Which worker of an exclusive group should be resident, and what a swap would bring; pure.
 
 Two reasons to swap. Requests that the resident cannot serve at all wait, and are served as a batch:
 when the resident is idle, when their work outweighs the swap, or when one has waited long enough.
 And requests that every member could serve may be served faster by another. For those a plan is
-followed: always this member, always that one, or the member that lately does better. What each plan
-would have taken, swaps included, is summed; the leader is followed once it leads by more than a swap
-and a half, and each change of plan makes the next one harder. So a mix that alternates quickly finds
-its best static choice and stays there, and one that changes slowly is followed.
+followed: always this member, always that one, or the member that lately does better. What each
+plan would have taken, swaps included, is summed; the leader is followed once it leads by more than
+a swap and a half, and each change of plan makes the next one harder. So a mix that alternates
+quickly finds its best static choice and stays there, and one that changes slowly is followed.
 """
 
 from __future__ import annotations

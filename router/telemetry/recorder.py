@@ -39,6 +39,10 @@ class Recorder:
         self.shed = 0  # outcomes dropped because the queue was full
         self.failures = 0  # sinks that raised all the same
 
+    def add(self, sink: Sink) -> None:
+        """One more who is told of every outcome from now on."""
+        self._sinks = (*self._sinks, sink)
+
     def record(self, outcome: Outcome) -> None:
         """Queue one outcome; drops it, counted, when the queue is full."""
         if len(self._waiting) >= self._capacity:
