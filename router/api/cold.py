@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
 from router.api import models, ops
+from router.api.openapi import document
 from router.core import (
     BadRequest,
     GatewayError,
@@ -21,9 +22,17 @@ if TYPE_CHECKING:
     from router.api.services import Services
 
 
+class _App(FastAPI):
+    """FastAPI with the document of the whole gateway."""
+
+    def openapi(self) -> dict[str, Any]:
+        """See `router.api.openapi`."""
+        return document(self)
+
+
 def build_cold_app(services: Services) -> FastAPI:
     """Everything that is not hot."""
-    app = FastAPI(
+    app = _App(
         title="Specroute",
         version=services.version,
         description="Sends each request to the llama.cpp worker that will finish it soonest.",

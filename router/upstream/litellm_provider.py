@@ -70,6 +70,8 @@ class LiteLLMUpstream:
         """Close every pooled connection."""
         if self._library is not None:
             await self._library.close_litellm_async_clients()
+            self._library.in_memory_llm_clients_cache.flush_cache()  # it would hand them out again
+            await asyncio.sleep(0.01)  # the event loop closes their sockets in its next turns
 
     async def _loaded(self) -> Any:
         async with self._loading:

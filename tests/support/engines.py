@@ -58,7 +58,9 @@ class RealWorker:
 
 
 @contextmanager
-def real_workers(folder: Path, *modes: str, slots: int = 2) -> Iterator[list[RealWorker]]:
+def real_workers(
+    folder: Path, *modes: str, slots: int = 2, context: int = 4096
+) -> Iterator[list[RealWorker]]:
     """Start one server per mode (ar, mtp-n3, dflash2-margin) and end them all."""
     trio = prepare(folder, cost_layers=0)
     flags = {
@@ -72,7 +74,7 @@ def real_workers(folder: Path, *modes: str, slots: int = 2) -> Iterator[list[Rea
     with ExitStack() as endings:
         workers = []
         for mode in modes:
-            argv = ["-m", str(trio.target), *flags[mode]]
+            argv = ["-m", str(trio.target), *flags[mode], "-c", str(context * slots)]
             workers.append(_start(endings, folder, mode, argv, slots))
         for worker in workers:
             _wait(worker)
@@ -87,7 +89,7 @@ def _start(endings: ExitStack, folder: Path, mode: str, argv: list[str], slots: 
     key_file = folder / f"{name}.key"
     key_file.write_text(worker_api_key(SECRET, name) + "\n")
     common = ["--host", "127.0.0.1", "--port", str(port), "--api-key-file", str(key_file)]
-    sizes = ["-c", str(4096 * slots), "-np", str(slots), "-t", "1", "--slots", "--metrics"]
+    sizes = ["-np", str(slots), "-t", "1", "--slots", "--metrics"]
     log = endings.enter_context((folder / f"{name}.log").open("wb"))
     process = subprocess.Popen(
         [sys.executable, "-m", "workers.llama_embedded", *argv, *common, *sizes, "--alias", "tiny"],

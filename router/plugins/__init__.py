@@ -1,0 +1,1 @@
+"""What other programs load to choose as this gateway does."""
