@@ -43,14 +43,14 @@ class GatewayApp:
         self.parts = parts
         edge = parts.services.edge
         self._hot = {endpoint.value: edge.endpoint(endpoint) for endpoint in ENDPOINTS}
-        self.lines = request_lines(
-            {endpoint.value: partial(edge.serve, endpoint) for endpoint in ENDPOINTS}
-        )
+        origins = parts.settings.cors_origins
+        # Pages that may ask need headers on every answer, which is the middleware's to add.
+        hot = {} if origins else {e.value: partial(edge.serve, e) for e in ENDPOINTS}
+        self.lines = request_lines(hot)
         self._hot |= Passthrough(edge, parts.exchanges).endpoints()
         self._hot |= raw_endpoints(parts.services)
         self._cold: Any = None
         self._cold_lock = asyncio.Lock()
-        origins = parts.settings.cors_origins
         self._entry = _with_cors(self._serve, origins) if origins else self._serve
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:

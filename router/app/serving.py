@@ -124,10 +124,10 @@ class _Server(uvicorn.Server):
 
 def http_protocol(hot: Callable[[], Mapping[bytes, Serve]]) -> type[asyncio.Protocol]:
     """uvicorn's protocol with the `hot` request lines taken out, as its Config wants it."""
-    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+    from router.api.unusual import UnusualProtocol
 
     def build(**given: Any) -> asyncio.Protocol:
-        other = partial(HttpToolsProtocol, **given)
+        other = partial(UnusualProtocol, **given)
         if not hot():
             return other()  # before the application is there: nothing heavy is imported yet
 

@@ -1,16 +1,15 @@
 """A LiteLLM proxy or Router chooses among its deployments by class and measured speed.
 
-Loaded by LiteLLM as a callback (`litellm_settings.callbacks: router.plugins.litellm_router.strategy`,
-or `litellm.callbacks = [Strategy()]` before a Router is used). It takes part where LiteLLM filters
-the healthy deployments of a model: what is cooling down or over its limits never gets here, and
-retries and fallbacks stay LiteLLM's. Speeds are learned from every finished request. A deployment
-says what it is in `model_info.specroute: {mode, slots, context}`; all of it may be left out.
+Loaded by LiteLLM as a callback: `router.plugins.litellm_router.strategy` under a proxy's
+`litellm_settings.callbacks`, or a Strategy() in `litellm.callbacks`. It takes part where LiteLLM
+filters the healthy deployments of a model: what is cooling down or over its limits never gets here,
+and retries and fallbacks stay LiteLLM's. Speeds are learned from every finished request. Each
+deployment says what it is in `model_info.specroute: {mode, slots, context}`, or leaves it out.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
@@ -28,6 +27,7 @@ from workers.timings import Timings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime, timedelta
 
     from classifier import Classification, RequestFeatures
     from router.core import RoutingDecision
@@ -42,7 +42,7 @@ FORGET_S: Final = 600.0
 _FIELDS: Final = ("tools", "response_format", "max_tokens", "max_completion_tokens", "temperature")
 
 
-class Strategy(CustomLogger):  # type: ignore[misc] - litellm ships no types
+class Strategy(CustomLogger):  # type: ignore[misc]
     """Class- and speed-aware choice among a model's deployments; one per process."""
 
     def __init__(self, settings: PolicySettings | None = None, clock: Clock | None = None) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from router.upstream.exchange import HTTP11Response
 
 
+GRACE_S = 0.05  # of a connect, after its time is over: at least one turn of the event loop
 _NAME_SECONDS = 30.0  # how long a looked-up name is trusted, like most resolvers' lowest TTL
 
 
@@ -135,9 +136,15 @@ class _Pool:
 
     async def connect(self, seconds: float) -> Connection:
         """A new connection; see `Upstream.open` for what it raises."""
+        loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(seconds):
-                return await self._dial()
+            async with asyncio.timeout(None) as limit:
+                # Our own loop may be what was late: it sees what has come before it gives up.
+                timer = loop.call_later(seconds, lambda: limit.reschedule(loop.time() + GRACE_S))
+                try:
+                    return await self._dial()
+                finally:
+                    timer.cancel()
         except TimeoutError as error:
             raise UpstreamTimeout(
                 "the worker did not accept a connection in time", extra={"sent": False}

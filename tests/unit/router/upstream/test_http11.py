@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 
 import pytest
 import uvloop
@@ -204,3 +205,21 @@ async def test_a_worker_that_keeps_connections_after_streams_is_learned():
                 await asyncio.sleep(0.1)  # longer than the probation
             assert upstream.connects == connects
             await upstream.aclose()
+
+
+async def test_a_late_loop_sees_the_connection_before_it_gives_up():
+    """Under load the loop turns late: that says nothing about the worker."""
+
+    async def script(peer):
+        await peer.request()
+        await peer.send(answer())
+
+    async with raw_server(script) as server:
+        upstream = HTTP11Upstream()
+        asking = asyncio.ensure_future(upstream.open(ask(server.url, connect_timeout=0.05)))
+        await asyncio.sleep(0)
+        time.sleep(0.2)  # noqa: ASYNC251 - the loop is what is late
+        opened = await asking
+        assert opened.status == 200
+        await opened.aclose()
+        await upstream.aclose()
