@@ -138,7 +138,7 @@ def test_speeds_are_taken_from_where_they_are_best_known():
 def test_the_example_config_names_what_exists():
     from router.plugins import litellm_router
 
-    config = yaml.safe_load((ROOT / "deploy/config/litellm-proxy.yaml").read_text())
+    config = yaml.safe_load((ROOT / "deploy/litellm-proxy.yaml").read_text())
     (name,) = config["litellm_settings"]["callbacks"]
     module, _, attribute = name.rpartition(".")
     assert module == litellm_router.__name__
@@ -150,7 +150,7 @@ def test_the_example_config_names_what_exists():
 async def proxy_chooses_the_same_way(tmp_path):
     python = _proxy_environment(tmp_path)
     async with deployments() as (apps, rows):
-        config = yaml.safe_load((ROOT / "deploy/config/litellm-proxy.yaml").read_text())
+        config = yaml.safe_load((ROOT / "deploy/litellm-proxy.yaml").read_text())
         path = tmp_path / "proxy.yaml"
         path.write_text(yaml.safe_dump({**config, "model_list": rows}))
         async with _proxy(python, path) as url, httpx.AsyncClient(timeout=120.0) as client:
