@@ -27,6 +27,7 @@ from router.core import (
 from router.fleet import read_chain
 from router.policy.base import PolicyInput
 from router.relay import ClientGone, Flight, KeepAlive, Reading, relay
+from router.relay.deadline import Deadline
 from router.relay.fallback import told
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class Dispatcher:
     exchanges: Exchanges
     books: Books
     fallback: Fallback
+    total_s: float = 3600.0  # from arrival to the last byte
     wait_for_worker_s: float = 0.0  # how long a request may wait while its model has no worker
 
     async def dispatch(self, request: InferenceRequest, client: Client) -> None:
@@ -101,11 +103,18 @@ class Dispatcher:
     async def _serve(self, flight: Flight, client: Client, keep_alive: KeepAlive) -> None:
         keep_alive.arm()
         try:
+            with Deadline(flight, self.total_s):
+                await self._serve_in_time(flight, client, keep_alive)
+        except UpstreamTimeout as error:  # the deadline's own: every other has been answered
+            await self._refuse(flight, client, keep_alive, error)
+        finally:
+            keep_alive.stop()
+
+    async def _serve_in_time(self, flight: Flight, client: Client, keep_alive: KeepAlive) -> None:
+        try:
             await self._ask_twice(flight, client, keep_alive)
         except GatewayError as error:
             await self._fall_back(flight, client, keep_alive, error)
-        finally:
-            keep_alive.stop()
 
     async def _fall_back(
         self, flight: Flight, client: Client, keep_alive: KeepAlive, error: GatewayError
@@ -118,11 +127,15 @@ class Dispatcher:
             exchange = await self.fallback.open(flight, remote, error)
             await self._carry(flight, exchange, client, keep_alive)
         except GatewayError as failure:
-            keep_alive.stop()
-            refusal = told(error, failure)
-            flight.fail(refusal)
-            flight.finish()
-            await client.refuse(refusal, flight.headers())
+            await self._refuse(flight, client, keep_alive, told(error, failure))
+
+    async def _refuse(
+        self, flight: Flight, client: Client, keep_alive: KeepAlive, error: GatewayError
+    ) -> None:
+        keep_alive.stop()
+        flight.fail(error)
+        flight.finish()
+        await client.refuse(error, flight.headers())
 
     async def _ask_twice(self, flight: Flight, client: Client, keep_alive: KeepAlive) -> None:
         """One worker, and a second one if the first fails before the client has seen anything."""

@@ -110,6 +110,7 @@ def from_config(
             first_byte=limits.first_byte_timeout,
             prompt_tokens_per_second=limits.prompt_tokens_per_second,
             between_chunks=limits.chunk_timeout,
+            total=limits.total_timeout,
         ),
         policy=config.routing.policy,
         policy_settings=_policy_settings(config),

@@ -111,6 +111,7 @@ def build(
         exchanges=exchanges,
         fallback=_fallback(settings, upstreams),
         wait_for_worker_s=settings.wait_for_worker_s,
+        total_s=settings.budgets.total,
         books=Books(fleet, prefixes, rates, lingering, learned.recorder.record),
     )
     services = _services(settings, ring, dispatcher, learned, registry, watch)

@@ -35,6 +35,7 @@ class Budgets:
     first_byte: float = 60.0
     prompt_tokens_per_second: float = 10.0  # the slowest prefill that is not yet a stall
     between_chunks: float = 120.0
+    total: float = 3600.0  # of a request, from its arrival to its last byte
 
     def until_first_byte(self, prompt_tokens: float) -> float:
         """A long prompt must not look like a stall."""

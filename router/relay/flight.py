@@ -122,6 +122,11 @@ class Flight:
         return N_MAX in payload or P_MIN in payload
 
     @property
+    def is_over(self) -> bool:
+        """Whether its books are closed: what is left is to send what is ready."""
+        return self._done
+
+    @property
     def overhead_s(self) -> float:
         """The gateway's own time before the worker was asked, waiting for a slot left out."""
         until = self.opened_at if self.opened_at is not None else self._clock.monotonic()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import subprocess
@@ -21,6 +22,7 @@ from workers.scripted import Script
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # read when litellm is imported: no network
 
+MASTER_KEY = "sk-master-key-of-the-tests-0123456789abcdef"
 ROOT = Path(__file__).resolve().parents[2]
 MESSAGES = [{"role": "user", "content": "Write a JSON list of ten books."}]
 SCRIPTS = {
@@ -153,7 +155,9 @@ async def proxy_chooses_the_same_way(tmp_path):
         config = yaml.safe_load((ROOT / "deploy/litellm-proxy.yaml").read_text())
         path = tmp_path / "proxy.yaml"
         path.write_text(yaml.safe_dump({**config, "model_list": rows}))
-        async with _proxy(python, path) as url, httpx.AsyncClient(timeout=120.0) as client:
+        headers = {"authorization": f"Bearer {MASTER_KEY}"}
+        client = httpx.AsyncClient(timeout=120.0, headers=headers)
+        async with _proxy(python, path) as url, client:
             chosen = []
             for number in range(40):
                 body = {"model": "tiny", "messages": MESSAGES, "stream": number % 2 == 0}
@@ -188,7 +192,7 @@ async def _proxy(python: str, config: Path):
         process = await asyncio.create_subprocess_exec(
             *(python, "-c", command, "--config", str(config), "--port", str(port)),
             *("--host", "127.0.0.1"),
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONPATH": str(ROOT), "LITELLM_MASTER_KEY": MASTER_KEY},
             stdout=file,
             stderr=file,
         )
@@ -199,7 +203,8 @@ async def _proxy(python: str, config: Path):
                 await asyncio.sleep(0.5)
         yield f"http://127.0.0.1:{port}"
     finally:
-        process.terminate()
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
         await process.wait()
 
 

@@ -167,6 +167,7 @@ class LimitsSection(Section):
     first_byte_timeout: Positive = 60.0
     prompt_tokens_per_second: Positive = 10.0  # the slowest prefill that is not yet a stall
     chunk_timeout: Positive = 120.0
+    total_timeout: Positive = 3600.0  # of a request, waiting included
     max_grammar_bytes: Count = 64 * 1024
 
 

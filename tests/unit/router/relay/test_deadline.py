@@ -1,0 +1,68 @@
+"""The whole time of a request, and what is done when it is over."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from router.core import Status, UpstreamTimeout
+from router.fleet import read_chain
+from router.relay.deadline import Deadline
+from router.relay.flight import Flight, Reading
+from tests.fakes.gateway import HandClock, classified, request
+from tests.support.waiting import until
+
+
+@pytest.fixture
+def outcomes():
+    return []
+
+
+@pytest.fixture
+def flight(outcomes):
+    ask = request()
+    features, found = classified()
+    reading = Reading(features, found, "print", read_chain(ask.payload), "conv", 12.0)
+    return Flight(ask, reading, HandClock(), lambda _flight, outcome: outcomes.append(outcome))
+
+
+async def test_what_is_quick_enough_is_left_alone(flight):
+    with Deadline(flight, 30.0):
+        await asyncio.sleep(0)
+    assert not flight.is_over
+
+
+async def test_the_flight_knows_before_the_block_is_cancelled(flight, outcomes):
+    async def carry() -> None:
+        try:
+            await asyncio.sleep(60.0)
+        except asyncio.CancelledError:
+            flight.finish()
+            raise
+
+    with pytest.raises(UpstreamTimeout) as refused, Deadline(flight, 0.01):
+        await carry()
+    assert refused.value.code == "timeout"
+    assert [one.status for one in outcomes] == [Status.TIMEOUT]
+    await asyncio.sleep(0)  # the task itself goes on
+
+
+async def test_an_answer_that_is_complete_is_not_disturbed(flight):
+    flight.succeed()
+    flight.finish()
+    with Deadline(flight, 0.01):
+        await asyncio.sleep(0.05)
+
+
+async def test_a_client_that_leaves_at_the_same_moment_comes_first(flight):
+    async def block() -> None:
+        with Deadline(flight, 0.01):
+            await asyncio.sleep(60.0)
+
+    task = asyncio.ensure_future(block())
+    await asyncio.sleep(0)
+    await until(lambda: flight.http_status)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
