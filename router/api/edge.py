@@ -5,8 +5,9 @@ Nothing of the web framework is on this path: it costs more than everything else
 
 from __future__ import annotations
 
-import uuid
+import secrets
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from router.api.schema import parse
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 ENDPOINTS: Final = tuple(Endpoint)
 MAX_ID_CHARS: Final = 128
+_STAMP: Final = secrets.token_hex(10)  # of this process; a number makes it a request's
+_NUMBERS: Final = count(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,7 @@ def request_id(headers: dict[bytes, bytes]) -> str:
         text = given.decode("ascii").strip()
         if text.isprintable():
             return text
-    return uuid.uuid4().hex
+    return f"{_STAMP}{next(_NUMBERS):012x}"
 
 
 def id_header(client: Client) -> list[tuple[bytes, bytes]]:

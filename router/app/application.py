@@ -49,6 +49,7 @@ class GatewayApp:
         self.lines = request_lines(hot)
         self._hot |= Passthrough(edge, parts.exchanges).endpoints()
         self._hot |= raw_endpoints(parts.services)
+        self.on_warm: Callable[[], None] = lambda: None  # called when everything is imported
         self._cold: Any = None
         self._cold_lock = asyncio.Lock()
         self._entry = _with_cors(self._serve, origins) if origins else self._serve
@@ -93,6 +94,7 @@ class GatewayApp:
 
     async def _warm_up(self) -> None:
         await self._cold_app()
+        self.on_warm()
 
 
 async def _keep_running(run: Callable[[], Coroutine[Any, Any, None]]) -> None:

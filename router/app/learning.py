@@ -23,7 +23,7 @@ from router.telemetry.feed import Feed
 from router.telemetry.history_store import HistoryStore
 from router.telemetry.lessons import Lessons
 from router.telemetry.metrics import Gauges, Metrics, SpeedupGauge, WorkerGauge
-from router.telemetry.recorder import Recorder
+from router.telemetry.recorder import Recorder, Sampled
 from router.telemetry.sharing import StatsSync
 from router.telemetry.speedups import speedups
 from router.telemetry.store import MemoryStatsStore, open_store
@@ -75,7 +75,7 @@ def build_learned(
     gateway = secrets.token_hex(8)
     sync = StatsSync(knowledge, store, clock, gateway=gateway)
     metrics, feed, remembrance = metrics_of(knowledge, gauges), Feed(), Remembrance(clock)
-    sinks: list[Sink] = [policy.observe, metrics.observe, sync.record, feed.record]
+    sinks: list[Sink] = [Sampled(policy.observe), metrics.observe, sync.record, feed.record]
     sinks.append(remembrance.observe)
     on_close: list[Callable[[], Coroutine[Any, Any, None]]] = [store.aclose]
     background: list[Callable[[], Coroutine[Any, Any, None]]] = [sync.run]

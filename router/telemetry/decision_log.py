@@ -115,19 +115,17 @@ def _request(outcome: Outcome, what: Classification | None) -> dict[str, Any]:
         "grammar": outcome.has_grammar,
         "stream": outcome.stream,
     }
-    if what is None:
-        return sizes
-    return sizes | {
-        "class": str(what.workload_class),
-        "kind": what.kind,
-        "probabilities": {name: round(p, 5) for name, p in what.probabilities.items()},
-        "thinking": what.thinking,
-        "language": what.language,
-        "expected_output_tokens": what.expected_output_tokens,
-        "output_tokens_interval": list(what.output_tokens_interval),
-        "source": what.source,
-        "classifier": what.model_version,
-    }
+    if what is not None:
+        sizes["class"] = what.workload_class.value
+        sizes["kind"] = what.kind
+        sizes["probabilities"] = {name: round(p, 5) for name, p in what.probabilities.items()}
+        sizes["thinking"] = what.thinking
+        sizes["language"] = what.language
+        sizes["expected_output_tokens"] = what.expected_output_tokens
+        sizes["output_tokens_interval"] = list(what.output_tokens_interval)
+        sizes["source"] = what.source
+        sizes["classifier"] = what.model_version
+    return sizes
 
 
 def _decision(decision: RoutingDecision) -> dict[str, Any]:
@@ -144,11 +142,16 @@ def _decision(decision: RoutingDecision) -> dict[str, Any]:
 
 
 def _candidate(candidate: Candidate) -> dict[str, Any]:
-    head: dict[str, Any] = {"worker": candidate.worker, "mode": candidate.mode}
     e = candidate.estimate
     if e is None:
-        return head | {"excluded_because": candidate.excluded_because}
-    return head | {
+        return {
+            "worker": candidate.worker,
+            "mode": candidate.mode,
+            "excluded_because": candidate.excluded_because,
+        }
+    return {
+        "worker": candidate.worker,
+        "mode": candidate.mode,
         "queue_s": e.queue_s,
         "prefill_s": e.prefill_s,
         "decode_s": e.decode_s,

@@ -50,29 +50,39 @@ class Slice(NamedTuple):
 Sums = dict[str, float]
 
 
+_MINUTE: Final = min(SLICES)  # what is counted by; the other widths are multiples of it
+
+
 class Book:
     """Sums not yet stored; bounded, and what does not fit is counted in `shed`."""
 
     def __init__(self) -> None:
-        self.slices: dict[tuple[Slice, Series], Sums] = {}
+        self._minutes: dict[tuple[int, Series], Sums] = {}
         self.shed = 0
 
     def add(self, outcome: Outcome) -> None:
-        """Count one finished request in every width."""
-        amounts = list(amounts_of(outcome))
-        series = series_of(outcome)
-        for width in SLICES:
-            self._increase((Slice(width, int(outcome.wall_time // width)), series), amounts)
-
-    def _increase(self, key: tuple[Slice, Series], amounts: list[tuple[str, float]]) -> None:
-        sums = self.slices.get(key)
+        """Count one finished request."""
+        key = int(outcome.wall_time // _MINUTE), series_of(outcome)
+        sums = self._minutes.get(key)
         if sums is None:
-            if len(self.slices) >= MAX_PENDING:
+            if len(self._minutes) >= MAX_PENDING:
                 self.shed += 1
                 return
-            sums = self.slices[key] = {}
-        for name, amount in amounts:
+            sums = self._minutes[key] = {}
+        for name, amount in amounts_of(outcome):
             sums[name] = sums.get(name, 0) + amount
+
+    @property
+    def slices(self) -> dict[tuple[Slice, Series], Sums]:
+        """The sums in every width; made when asked for."""
+        found: dict[tuple[Slice, Series], Sums] = {}
+        for (minute, series), sums in self._minutes.items():
+            for width in SLICES:
+                at = Slice(width, minute * _MINUTE // width)
+                total = found.setdefault((at, series), {})
+                for name, amount in sums.items():
+                    total[name] = total.get(name, 0) + amount
+        return found
 
 
 def series_of(outcome: Outcome) -> Series:

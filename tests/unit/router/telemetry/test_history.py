@@ -45,11 +45,19 @@ def test_unknown_draft_counts_are_not_zero() -> None:
 
 
 def test_what_does_not_fit_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "MAX_PENDING", 2)
+    monkeypatch.setattr(history, "MAX_PENDING", 1)
     book = Book()
     book.add(outcome(at=0.0))
     book.add(outcome(at=6000.0))
-    assert (len(book.slices), book.shed) == (2, 2)
+    assert (len(book.slices), book.shed) == (2, 1)
+
+
+def test_minutes_of_one_span_are_one_sum_of_it() -> None:
+    book = Book()
+    for at in (1200.0, 1260.0, 1799.0, 1800.0):
+        book.add(outcome(at=at))
+    spans = {one: sums["requests"] for (one, _), sums in book.slices.items() if one.width == 600}
+    assert spans == {Slice(600, 2): 3, Slice(600, 3): 1}
 
 
 def test_percentiles_interpolate_within_a_bucket() -> None:

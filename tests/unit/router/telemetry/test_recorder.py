@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from router.telemetry.recorder import Recorder
+from router.telemetry.recorder import Recorder, Sampled
 from tests.fakes.outcomes import outcome
 
 
@@ -58,3 +58,11 @@ def test_draining_can_be_done_in_parts():
         recorder.record(outcome())
     recorder.drain(2)
     assert (len(got), recorder.waiting) == (2, 1)
+
+
+def test_who_learns_gets_a_part_of_each_busy_second_and_all_of_a_quiet_one():
+    got = []
+    sampled = Sampled(got.append, per_second=3)
+    for at in (10.0, 10.1, 10.2, 10.3, 10.9, 11.0, 13.5):
+        sampled(outcome(at=at))
+    assert [one.wall_time for one in got] == [10.0, 10.1, 10.2, 11.0, 13.5]
