@@ -54,6 +54,7 @@ class ProfileResult:
     vs_best_single: float
     recovery_requests: int | None
     exploration_share: float
+    flips: float = 1.0  # most that another arm than the best single one gains in a cell
 
     def as_dict(self) -> dict[str, object]:
         """The row of `simulate --json`."""
@@ -87,14 +88,23 @@ def simulate_profile(
         vs_best_single=_vs_single(runs),
         recovery_requests=_recovery([r.after_change for r in runs]),
         exploration_share=max(r.exploration_share for r in runs),
+        flips=_flips(profile, profile.common[_best_single(runs)]),
     )
 
 
 def _vs_single(runs: Sequence[Run]) -> float:
-    """The best single arm is one arm for all seeds: the one with the least time over all."""
-    totals = [sum(r.singles[i] for r in runs) for i in range(len(runs[0].singles))]
-    best = totals.index(min(totals))
+    best = _best_single(runs)
     return fmean(r.singles[best] / sum(r.ours) for r in runs)
+
+
+def _best_single(runs: Sequence[Run]) -> int:
+    """One arm for all seeds: the one with the least time over all."""
+    totals = [sum(r.singles[i] for r in runs) for i in range(len(runs[0].singles))]
+    return totals.index(min(totals))
+
+
+def _flips(profile: Profile, single: str) -> float:
+    return max(max(cell.speeds.values()) / cell.speeds[single] for cell in profile.cells)
 
 
 def _recovery(curves: Sequence[Sequence[float]]) -> int | None:

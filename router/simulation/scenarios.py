@@ -10,10 +10,11 @@ from collections import defaultdict
 from itertools import pairwise
 from random import Random
 from statistics import fmean
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from router.policy import LearnedPolicy, PolicySettings, build_policy
 from router.policy.baselines import ObserveOnly, RoundRobin
+from router.simulation.report import at_least, at_most
 from router.simulation.world import MODEL, Request, World
 from router.telemetry.knowledge import Knowledge
 from router.telemetry.speeds import Arm, Text
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from router.policy.base import Policy
+    from router.simulation.report import Check
 
 MODES: Final = {"plain": "ar", "prose": "mtp-n3", "code": "dflash2-margin"}
 
@@ -255,3 +257,16 @@ def summary(seeds: Sequence[int]) -> dict[str, object]:
         "direct_requests": direct,
         "factored_over_direct": factored / direct,
     }
+
+
+def checks(found: Mapping[str, object]) -> tuple[Check, ...]:
+    """The rows of the bar that a `summary` shows."""
+    by_load = cast("Mapping[int, float]", found["crossover"])
+    load, low = min(by_load.items(), key=lambda row: row[1])
+    changes, chats_over = found["changes_per_20_requests"], found["chats_over_best_rule"]
+    return (
+        at_least("best static choice over ours, worst load", low, 0.97, f"{load} parallel"),
+        at_most("changes of arm per 20 requests at the boundary", cast("float", changes), 1.0),
+        at_most("chats over the better simple rule", cast("float", chats_over), 1.02),
+        at_most("factored over direct", cast("float", found["factored_over_direct"]), 0.5),
+    )

@@ -8,10 +8,11 @@ the direct table of ln v serves. Counterpart: `router.policy.cost`, which turns 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from router.telemetry import priors
+from router.telemetry.spreads import FACTOR_SPREAD, Spread
 from router.telemetry.stats import EffectTable, Estimate, Level, Role, Shape
 
 if TYPE_CHECKING:
@@ -76,27 +77,6 @@ class Speed(NamedTuple):
     weight: float
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """How far each effect may be from its parent (sd in ln units)."""
-
-    load: float = 0.40  # more requests at once slow every arm
-    load_drafted: float = 0.30  # and drafters more or less than AR
-    text_any: float = 0.12  # what a kind of text does to every arm
-    text_drafted: float = 0.35  # and to every drafter alike
-    text_part: float = 0.12  # language, thinking, context: likewise
-    family: float = 0.15
-    worker: float = 0.20
-    loaded: float = 0.15
-    occupancy: float = 0.10
-    family_class: float = 0.08
-    worker_context: float = 0.10
-    worker_class: float = 0.14
-    worker_kind: float = 0.06
-    leaf: float = 0.04
-    plain: float = 0.10  # AR between classes: nearly constant
-
-
 Cells = tuple["Cell", ...]
 
 Forecast = tuple[float, float, float, float, float]
@@ -154,6 +134,7 @@ class SpeedModel:
 
     def __init__(self, spread: Spread | None = None, shape: Shape | None = None) -> None:
         self.spread = spread if spread is not None else Spread()
+        self.factor_spread = FACTOR_SPREAD
         base = shape if shape is not None else Shape()
         self.tables: Mapping[str, EffectTable] = {
             "v": EffectTable(base),
@@ -292,61 +273,12 @@ class SpeedModel:
         return table.cell(key, self._direct_levels(arm, text, occupancy), offset)
 
     def _direct_levels(self, arm: Arm, text: Text, occupancy: int) -> tuple[Level, ...]:
-        own = (*self._shared(arm, text), *self._machine(arm, text, occupancy))
+        spread = self.spread
+        own = (*_shared(spread, arm, text), *_machine(spread, arm, text, occupancy))
         return (
             *own,
-            *self._text_of(arm, text),
-            Level(("leaf", arm, text, occupancy), self.spread.leaf),
-        )
-
-    def _shared(self, arm: Arm, text: Text) -> tuple[Level, ...]:
-        """What the text does to every arm alike, and to every drafter alike."""
-        s, model, shared = self.spread, arm.model, Role.SHARED
-        name = text.workload_class
-        common = (
-            Level(("model", model), _SCALE_SD, shared),
-            Level(("text", model, name), s.text_any, shared),
-            Level(("context", model, text.context), s.text_part, shared),
-        )
-        if not arm.drafts:
-            return common
-        group = Role.GROUP
-        return (
-            *common,
-            Level(("drafted", model, name), s.text_drafted, group),
-            Level(("kind", model, name, text.kind), s.text_part, group),
-            Level(("language", model, text.language), s.text_part, group),
-            Level(("thinking", model, text.thinking), s.text_part, group),
-        )
-
-    def _machine(self, arm: Arm, text: Text, occupancy: int) -> tuple[Level, ...]:
-        s, key = self.spread, arm.key
-        family = priors.family(arm.mode)
-        model = arm.model
-        drafted = (
-            Level(("drafters_loaded", model, occupancy > 0), s.load_drafted, Role.GROUP),
-            Level(("drafters_load", model, occupancy), s.occupancy, Role.GROUP),
-        )
-        return (
-            Level(("load", model, occupancy), s.load, Role.SHARED),
-            *(drafted if arm.drafts else ()),
-            Level(("family", model, family), s.family),
-            Level(("worker", key), s.worker),
-            Level(("loaded", key, occupancy > 0), s.loaded),
-            Level(("occupancy", key, occupancy), s.occupancy),
-            Level(("worker_context", key, text.context, text.image), s.worker_context),
-        )
-
-    def _text_of(self, arm: Arm, text: Text) -> tuple[Level, ...]:
-        s, key = self.spread, arm.key
-        if not arm.drafts:
-            return (Level(("worker_class", key, text.workload_class), s.plain),)
-        group = priors.family(arm.mode)
-        kind = (text.workload_class, text.kind, text.thinking, text.language)
-        return (
-            Level(("family_class", group, text.workload_class), s.family_class, Role.CROSSED),
-            Level(("worker_class", key, text.workload_class), s.worker_class),
-            Level(("worker_kind", key, *kind), s.worker_kind),
+            *_text_of(spread, arm, text),
+            Level(("leaf", arm, text, occupancy), spread.leaf),
         )
 
     def length_cell(self, arm: Arm, text: Text) -> Cell:
@@ -355,20 +287,9 @@ class SpeedModel:
         found = table.find(key)
         if found is not None:
             return found
-        levels = (*self._shared(arm, text), *self._drafter(arm, text))
+        spread = self.factor_spread
+        levels = (*_shared(spread, arm, text), *_drafter(spread, arm, text))
         return table.cell(key, levels, math.log(2.0))
-
-    def _drafter(self, arm: Arm, text: Text) -> tuple[Level, ...]:
-        s, key, group = self.spread, arm.key, priors.family(arm.mode)
-        kind = (text.workload_class, text.kind, text.thinking, text.language)
-        return (
-            Level(("drafter", key), s.worker),
-            Level(("family_class", group, text.workload_class), s.family_class, Role.CROSSED),
-            Level(("drafter_context", key, text.context, text.image), s.worker_context),
-            Level(("drafter_class", key, text.workload_class), s.worker_class),
-            Level(("drafter_kind", key, *kind), s.worker_kind),
-            Level(("leaf", key, text), s.leaf),
-        )
 
     def step_cell(self, arm: Arm, text: Text, occupancy: int) -> Cell:
         """The leaf of ln(seconds per step): machine, load and context depth, not the text."""
@@ -378,8 +299,8 @@ class SpeedModel:
             return found
         levels = (
             Level(("model", arm.model), _SCALE_SD, Role.SHARED),
-            *self._machine(arm, text, occupancy),
-            Level(("leaf", *key), self.spread.leaf),
+            *_machine(self.factor_spread, arm, text, occupancy),
+            Level(("leaf", *key), self.factor_spread.leaf),
         )
         ratio = priors.relative_speed(arm.mode, text.workload_class, text.context, occupancy)
         length = math.log(2.0) if arm.drafts else 0.0
@@ -392,10 +313,76 @@ class SpeedModel:
         found = table.find(key)
         if found is not None:
             return found
-        s = self.spread
+        s = self.factor_spread
         levels = (
             Level(("text", arm.key, text.workload_class, text.kind), s.leaf),
             Level(("load", arm.key, occupancy), s.leaf),
             Level(("leaf", *key), s.leaf),
         )
         return table.cell(key, levels, 0.0)
+
+
+def _shared(s: Spread, arm: Arm, text: Text) -> tuple[Level, ...]:
+    """What the text does to every arm alike, and to every drafter alike."""
+    model, shared = arm.model, Role.SHARED
+    name = text.workload_class
+    common = (
+        Level(("model", model), _SCALE_SD, shared),
+        Level(("text", model, name), s.text_any, shared),
+        Level(("context", model, text.context), s.text_part, shared),
+    )
+    if not arm.drafts:
+        return common
+    group = Role.GROUP
+    return (
+        *common,
+        Level(("drafted", model, name), s.text_drafted, group),
+        Level(("kind", model, name, text.kind), s.text_part, group),
+        Level(("language", model, text.language), s.text_part, group),
+        Level(("thinking", model, text.thinking), s.text_part, group),
+    )
+
+
+def _machine(s: Spread, arm: Arm, text: Text, occupancy: int) -> tuple[Level, ...]:
+    key = arm.key
+    family = priors.family(arm.mode)
+    model = arm.model
+    drafted = (
+        Level(("drafters_loaded", model, occupancy > 0), s.load_drafted, Role.GROUP),
+        Level(("drafters_load", model, occupancy), s.occupancy, Role.GROUP),
+    )
+    return (
+        Level(("load", model, occupancy), s.load, Role.SHARED),
+        *(drafted if arm.drafts else ()),
+        Level(("family", model, family), s.family),
+        Level(("worker", key), s.worker),
+        Level(("loaded", key, occupancy > 0), s.loaded),
+        Level(("occupancy", key, occupancy), s.occupancy),
+        Level(("worker_context", key, text.context, text.image), s.worker_context),
+    )
+
+
+def _text_of(s: Spread, arm: Arm, text: Text) -> tuple[Level, ...]:
+    key = arm.key
+    if not arm.drafts:
+        return (Level(("worker_class", key, text.workload_class), s.plain),)
+    group = priors.family(arm.mode)
+    kind = (text.workload_class, text.kind, text.thinking, text.language)
+    return (
+        Level(("family_class", group, text.workload_class), s.family_class, Role.CROSSED),
+        Level(("worker_class", key, text.workload_class), s.worker_class),
+        Level(("worker_kind", key, *kind), s.worker_kind),
+    )
+
+
+def _drafter(s: Spread, arm: Arm, text: Text) -> tuple[Level, ...]:
+    key, group = arm.key, priors.family(arm.mode)
+    kind = (text.workload_class, text.kind, text.thinking, text.language)
+    return (
+        Level(("drafter", key), s.worker),
+        Level(("family_class", group, text.workload_class), s.family_class, Role.CROSSED),
+        Level(("drafter_context", key, text.context, text.image), s.worker_context),
+        Level(("drafter_class", key, text.workload_class), s.worker_class),
+        Level(("drafter_kind", key, *kind), s.worker_kind),
+        Level(("leaf", key, text), s.leaf),
+    )

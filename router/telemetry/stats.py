@@ -123,7 +123,7 @@ class _Run:
 class _Node:
     """One effect and the observed cells that share it."""
 
-    __slots__ = ("cells", "effect", "penalty", "precision", "var", "weight")
+    __slots__ = ("above", "cells", "effect", "penalty", "precision", "var", "weight")
 
     def __init__(self, sd: float, noise_var: float) -> None:
         self.effect = 0.0
@@ -131,6 +131,7 @@ class _Node:
         self.penalty = noise_var / self.var
         self.weight = 0.0
         self.precision = 0.0  # what its cells tell about it, each limited by its own deviation
+        self.above = 0.0  # what they tell about the level that this one refines
         self.cells: dict[Cell, None] = {}  # insertion order keeps sums reproducible
 
     def relax(self) -> None:
@@ -151,6 +152,7 @@ class Cell:
         "below",
         "crossed",
         "falling",
+        "finer",
         "fitted",
         "grouped",
         "key",
@@ -174,7 +176,11 @@ class Cell:
         rows = [
             (node, i, level.role) for i, (node, level) in enumerate(zip(nodes, levels, strict=True))
         ]
-        self.nested = tuple((node, i) for node, i, role in rows if role is Role.NESTED)
+        nested = [(node, i) for node, i, role in rows if role is Role.NESTED]
+        finer = (*(node for node, _ in nested[1:]), None)
+        self.nested = tuple((node, i, f) for (node, i), f in zip(nested, finer, strict=True))
+        by_level = {i: node for _, i, node in self.nested}
+        self.finer = tuple(by_level.get(i) for i in range(len(nodes)))  # what refines each level
         self.crossed = tuple((node, i) for node, i, role in rows if role is Role.CROSSED)
         self.grouped = tuple(node for node, _, role in rows if role is Role.GROUP)
         self.shared = tuple(node for node, _, role in rows if role is Role.SHARED)
@@ -267,10 +273,13 @@ class EffectTable:
     def estimate(self, cell: Cell) -> Estimate:
         """The predicted y of a cell and how sure that is."""
         mean, own, shares = cell.offset, 0.0, cell.shares
-        for node, i in cell.nested:
+        for node, i, finer in cell.nested:
             mean += node.effect
             own += node.var
-            own /= 1.0 + own * (node.precision - shares[i])
+            # What the cells of the finer level tell is counted there, once.
+            told = node.precision - (finer.above if finer is not None else shares[i])
+            if told > 0.0:
+                own /= 1.0 + own * told
         for node, i in cell.crossed:
             mean += node.effect
             own += node.var / (1.0 + node.var * (node.precision - shares[i]))
@@ -341,6 +350,9 @@ class EffectTable:
             share = 1.0 / (self._noise_var / weight + cell.below[i]) if weight > 0 else 0.0
             node.weight += added
             node.precision += share - cell.shares[i]
+            finer = cell.finer[i]
+            if finer is not None:
+                finer.above += share - cell.shares[i]
             cell.shares[i] = share
 
     def _watch(self, cell: Cell, y: float, weight: float) -> bool:

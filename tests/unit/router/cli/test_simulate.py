@@ -29,7 +29,7 @@ def test_json_has_the_contracts_fields(cells):
     assert shown.exit_code == 0
     figures = orjson.loads(shown.stdout)
     assert figures["profiles"][0]["profile"] == "P"
-    keys = {"profiles", "worst_vs_oracle", "median_vs_oracle", "worst_vs_best_single"}
+    keys = {"profiles", "worst_vs_oracle", "median_vs_oracle", "worst_vs_best_single", "checks"}
     assert set(figures) == keys
 
 
@@ -53,7 +53,7 @@ def test_check_fails_when_the_bar_is_missed(cells):
 def test_without_a_file_the_usage_is_shown():
     shown = run()
     assert shown.exit_code == 2
-    assert "--cells FILE, or --scenarios" in shown.output
+    assert "--fleet FILE or --scenarios" in shown.output
 
 
 def test_a_bad_or_useless_file_is_a_usage_error(tmp_path):
@@ -62,3 +62,31 @@ def test_a_bad_or_useless_file_is_a_usage_error(tmp_path):
     assert run("--cells", str(path)).exit_code == 2
     path.write_text(HEAD + "P,code,a,mtp,on,1,40,per_request,1\n")
     assert "no profile has two cells" in run("--cells", str(path)).output
+
+
+FLEET = """
+requests: 80
+modes:
+  ar: {speed: {prose: 20}}
+  mtp-n3: {speed: {prose: 30}, accepted: {prose: 2.4}}
+workers: [{name: plain, mode: ar}, {name: fast, mode: mtp-n3}]
+traffic: {sessions_per_s: 0.05, classes: {prose: 1}, answer: {prose: {median: 100}}}
+"""
+
+
+def test_a_fleet_is_compared_with_oracle_and_single_modes(tmp_path):
+    path = tmp_path / "fleet.yaml"
+    path.write_text(FLEET)
+    shown = run("--fleet", str(path), "--json")
+    assert shown.exit_code == 0
+    names = [row["name"] for row in orjson.loads(shown.stdout)["results"]]
+    assert names == ["oracle", "learned", "least_loaded", "round_robin", "all ar", "all mtp-n3"]
+    assert "all mtp-n3" in run("--fleet", str(path)).stdout
+
+
+def test_a_bad_fleet_is_a_usage_error(tmp_path):
+    path = tmp_path / "fleet.yaml"
+    path.write_text(FLEET.replace("mode: ar", "mode: none"))
+    shown = run("--fleet", str(path))
+    assert shown.exit_code == 2
+    assert "no mode 'none'" in shown.output

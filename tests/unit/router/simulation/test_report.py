@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from router.simulation import report
 from router.simulation.cells import ProfileResult
 from router.simulation.profiles import Profile, ProfileCell
@@ -32,7 +34,18 @@ def test_the_json_has_the_contracts_fields():
         "vs_best_single",
         "recovery_requests",
         "exploration_share",
+        "missed",
     }
+    assert shown["profiles"][0]["missed"] == []
+    assert "worst vs oracle" in shown["profiles"][1]["missed"]
+    worst = {row["quantity"]: row["worst"] for row in shown["checks"]}
+    assert worst["worst vs oracle"] == "poor"
+
+
+def test_where_another_arm_wins_a_cell_the_single_arm_must_be_beaten():
+    even = replace(GOOD, vs_best_single=0.995)
+    assert all(check.met for check in report.checks([even]))
+    assert not all(check.met for check in report.checks([replace(even, flips=1.2)]))
 
 
 def test_only_usable_profiles_are_simulated_and_jobs_change_nothing():
