@@ -111,6 +111,7 @@ class FleetRun:
         except GatewayError:
             self.env.timeout(_RETRY_S).callbacks.append(lambda _event: self._route(job))
             return
+        self.policy.reserved(job.decision)
         reason = job.decision.reason.value
         self.reasons[reason] = self.reasons.get(reason, 0) + 1
         self.machines[job.decision.worker].accept(job)

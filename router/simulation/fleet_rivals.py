@@ -40,6 +40,9 @@ class Oracle:
             expected_tokens=self._tokens[str(request.classification.workload_class)],
         )
 
+    def reserved(self, decision: RoutingDecision) -> None:
+        """Keeps no account."""
+
     def observe(self, outcome: Outcome) -> None:
         """Knows already."""
 
