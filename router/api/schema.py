@@ -6,7 +6,7 @@ field, so that an OpenAI client shows the same kind of message as it would from 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from router.relay import Client
 
 MAX_CHOICES: Final = 128  # OpenAI's own bound on n
+MAX_NESTING: Final = 100  # of a body; llama.cpp's schema converter recurses, orjson ends at 254
 MAX_HEADER_CHARS: Final = 256  # of ids that are echoed and logged
 _CLASSES: Final = frozenset(c.value for c in WorkloadClass)
 
@@ -96,7 +97,24 @@ def read_json(body: bytes, headers: Mapping[bytes, bytes]) -> dict[str, Any]:
         raise BadRequest(f"the body is not JSON: {error}", code="invalid_json") from error
     if not isinstance(payload, dict):
         raise BadRequest("the body must be a JSON object", code="invalid_json")
+    if body.count(b"{") + body.count(b"[") > MAX_NESTING and is_deeper(payload, MAX_NESTING):
+        raise BadRequest(f"the body is nested deeper than {MAX_NESTING} levels")
     return payload
+
+
+def is_deeper(value: Any, levels: int) -> bool:
+    """Whether arrays and objects are nested in more than so many levels; no recursion."""
+    level = [value]
+    for _ in range(levels):
+        inner = [part for whole in level for part in _parts(whole) if isinstance(part, dict | list)]
+        if not inner:
+            return False
+        level = inner
+    return True
+
+
+def _parts(whole: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return whole.values() if isinstance(whole, dict) else whole
 
 
 def find_model(name: object, directory: Directory) -> Addressee:
@@ -259,7 +277,7 @@ _REQUIRED: Final[Mapping[Endpoint, Mapping[str, Rule]]] = {
     Endpoint.EMBEDDINGS: {"input": _present},
     Endpoint.RERANK: {"query": _present},
 }
-_GRAMMARS: Final = frozenset({"grammar", "json_schema", "response_format"})
+_GRAMMARS: Final = frozenset({"grammar", "json_schema", "response_format", "text"})
 _TOKENS: Final = _integer(-1, 10_000_000)  # llama-server reads -1 as "until the end"
 _OPTIONAL: Final[Mapping[str, Rule]] = {
     "stream": _boolean,
@@ -275,5 +293,6 @@ _OPTIONAL: Final[Mapping[str, Rule]] = {
     "grammar": _string,
     "json_schema": _anything,
     "response_format": _object,
+    "text": _anything,  # where /v1/responses has its schema
     "chat_template_kwargs": _object,
 }

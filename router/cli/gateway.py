@@ -34,6 +34,7 @@ def gateway(path: Path, state_dir: Path) -> None:
 
     try:
         settings = with_first_key(with_stored_keys(read_settings(path, state_dir)))
+        settings.check()
     except ConfigError as error:
         for problem in error.problems:
             click.echo(problem, err=True)

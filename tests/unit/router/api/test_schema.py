@@ -209,3 +209,29 @@ def test_each_endpoint_needs_its_own_field(endpoint, body):
 def test_prompts_may_be_text_or_tokens():
     for prompt in ("text", ["a", "b"], [1, 2, 3]):
         assert _parse({"prompt": prompt}, endpoint=Endpoint.COMPLETIONS)
+
+
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+@pytest.mark.parametrize(("levels", "fine"), [(99, True), (100, False), (900, False)])
+def test_nesting_is_bounded_before_anybody_recurses(opening, levels, fine):
+    closing = "]" if opening == "[" else "}"
+    inner = (opening * levels + "1" + closing * levels).encode()
+    data = orjson.dumps(CHAT)[:-1] + b',"anything":' + inner + b"}"
+    if fine:
+        assert orjson.dumps(_parse(data).payload)  # and it can be written again
+        return
+    with pytest.raises(BadRequest, match="nested deeper than 100"):
+        _parse(data)
+
+
+def test_many_brackets_are_no_depth():
+    messages = [{"role": "user", "content": "{[" * 500}] * 300
+    assert len(_parse({"model": "tiny", "messages": messages}).payload["messages"]) == 300
+
+
+@pytest.mark.parametrize("name", ["grammar", "json_schema", "response_format", "text"])
+def test_whatever_becomes_a_grammar_is_bounded_in_size(name):
+    value = "x" * 2000 if name == "grammar" else {"schema": {"const": "x" * 2000}}
+    with pytest.raises(BadRequest) as refused:
+        _parse({**CHAT, name: value})
+    assert refused.value.param == name
