@@ -57,7 +57,7 @@ class Attached:
                 order = await self._order()
                 if order is _Stop.STOP:
                     break
-                if order is not None:
+                if order is not None and order is not Verb.PROBE:
                     self._held = order in (Verb.DRAIN, Verb.UNLOAD)
         self.status.advance(WorkerEvent.STOP)
 

@@ -59,6 +59,10 @@ class ProbeFailed(RuntimeError):
     """The worker could not answer the start probe at all."""
 
 
+class ProbeRefused(ProbeFailed):
+    """It answered the probe, but with an error."""
+
+
 def client(base_url: str, api_key: str | None, timeout: float = 5.0) -> httpx.AsyncClient:
     """A client for one worker; it makes a new connection per request.
 
@@ -199,10 +203,10 @@ async def _ask(
         answer = await http.post("/v1/chat/completions", json=body, timeout=patience)
         payload = answer.json()
     except (httpx.HTTPError, ValueError) as error:
-        raise ProbeFailed(f"the start probe got no answer: {type(error).__name__}") from error
+        raise ProbeFailed(f"the probe got no answer: {type(error).__name__}") from error
     if answer.status_code != 200 or not isinstance(payload, dict):
         said = str(payload)[:200]
-        raise ProbeFailed(f"the start probe was answered with {answer.status_code}: {said}")
+        raise ProbeRefused(f"the probe was answered with {answer.status_code}: {said}")
     return engine.parse_timings(payload)
 
 

@@ -24,6 +24,7 @@ class Script:
     api_key: str | None = None
     load_s: float = 0.0  # every page answers 503 until then
     prefill_ms: float = 0.0  # per prompt token
+    busy_prefill: bool = False  # it uses a processor and answers nothing meanwhile
     step_ms: float = 0.0  # per verification step
     n_max: int = 0  # drafted per step
     obeys: bool = False  # a request may choose a shorter draft, as on a patched build

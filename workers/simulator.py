@@ -187,7 +187,7 @@ class Simulator:
         script = self.script
         faulty = script.fault != "none" and self.served % script.fault_every == 0
         fault: Fault = script.fault if faulty else "none"
-        await asyncio.sleep(script.prefill_ms * answer.prompt_n / 1000)
+        await _prefill(script.prefill_ms * answer.prompt_n / 1000, busy=script.busy_prefill)
         if fault == "error":
             await _send_error(send, "server_error", "Compute error.")
             return
@@ -223,6 +223,17 @@ class Simulator:
         for event in shape.ending():
             await _send_event(send, event)
         await send({"type": "http.response.body", "body": b"data: [DONE]\n\n"})
+
+
+async def _prefill(seconds: float, *, busy: bool) -> None:
+    """Reading a prompt; `busy` as a real server does: at work, and deaf until it is done."""
+    if not busy:
+        await asyncio.sleep(seconds)
+        return
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    while loop.time() < end:
+        pass
 
 
 async def _misbehave(send: Send, fault: Fault) -> None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import math
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from workers import arms, health
 from workers.drafting import Drafting, DraftWatch
 from workers.engines import EngineMissing, engine_of
+from workers.inbox import Ending, Exited, Internal, Message, Probed
 from workers.launching import Unusable, prepare
 from workers.process import Process, spawn
 from workers.registry.base import Verb
@@ -34,48 +34,12 @@ if TYPE_CHECKING:
     from workers.spec import WorkerSpec
 
 _POLL_S = 0.1  # between looks while it loads
+_DOUBT_S = 5.0  # between probes that a gateway asks for
+_DOUBTS = 2  # bad answers in a row that end a worker which a gateway doubts
 _ASK_AGAIN_S = 60.0  # between probes of a serving worker: each costs it 64 tokens
 _LOOK_S = 2.0  # between looks while it serves
 _DRAIN_POLL_S = 0.2
 _IDLE_LOOKS = 2  # quiet looks in a row that count as idle: a request may just be under way
-
-
-@dataclass(frozen=True, slots=True)
-class Exited:
-    """A process ended; `pid` tells an old one's message from the present one's."""
-
-    pid: int
-    returncode: int
-
-
-@dataclass(frozen=True, slots=True)
-class Probed:
-    """The start probe is over; None means it failed and the sentence says how."""
-
-    probe: health.Probe | None
-    failure: str = ""
-
-
-class Internal(Enum):
-    """Orders that do not come from outside."""
-
-    STOP = "stop"
-
-
-Message = Verb | Internal | Exited | Probed
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How a life ended: by its own exit, by our judgement (`failure`), or by an order (neither)."""
-
-    returncode: int | None = None
-    failure: str = ""
-
-    @property
-    def ordered(self) -> bool:
-        """Whether somebody asked for it."""
-        return self.returncode is None and not self.failure
 
 
 class Supervisor:
@@ -174,7 +138,7 @@ class Supervisor:
         """The start probe; a worker that need not speculate may be one that cannot even chat."""
         if not health.worth_probing(self._spec):
             return health.Probe(speculates=True)
-        tasks.create_task(self._report_probe(http))
+        tasks.create_task(self._report_probe(http, process.pid))
         return await self._until_probed(process)
 
     async def _until_loaded(
@@ -197,7 +161,7 @@ class Supervisor:
     async def _until_probed(self, process: Process) -> health.Probe | Ending:
         while True:
             message = await self._message(None)
-            if isinstance(message, Probed):
+            if isinstance(message, Probed) and message.pid == process.pid:
                 return message.probe or Ending(failure=message.failure)
             ending = self._interrupted(message, process)
             if ending is not None:
@@ -238,9 +202,12 @@ class Supervisor:
                     drafts = drafts.seen(await health.draft_counts(http, self._engine.routes))
                     self._mind(drafts, http, tasks)
                 continue
-            if isinstance(message, Probed):
+            if isinstance(message, Probed) and message.pid == process.pid:
+                if message.refused:
+                    return Ending(failure=message.failure)
                 self._confirm(message.probe, drafts)
-                continue
+            if message is Verb.PROBE and self._probe_due(_DOUBT_S):
+                tasks.create_task(self._report_probe(http, process.pid, tries=_DOUBTS))
             ending = self._interrupted(message, process)
             if ending is None:
                 self._drain_or_undrain(message)
@@ -251,7 +218,7 @@ class Supervisor:
 
     def _mind(self, drafts: DraftWatch, http: httpx.AsyncClient, tasks: asyncio.TaskGroup) -> None:
         """Out of the speculative arms, or back, as its own counters tell."""
-        state, fault, now = self.status.state, drafts.degraded, self._host.clock.monotonic()
+        state, fault = self.status.state, drafts.degraded
         if state is WorkerState.DEGRADED and drafts.recovers():
             mode = self._spec.mode
             self.status.advance(WorkerEvent.LOADED, reason="", effective_mode=mode)
@@ -259,10 +226,15 @@ class Supervisor:
             return
         elif fault is Drafting.IN_VAIN:
             self._degrade(f"speculates in vain: {drafts.reason}")
-        elif now - self._asked_at >= _ASK_AGAIN_S:
+        elif self._probe_due(_ASK_AGAIN_S):
             # Requests may have asked for no drafts themselves: the probe does not.
-            self._asked_at = now
-            tasks.create_task(self._report_probe(http))
+            tasks.create_task(self._report_probe(http, self.status.record.pid))
+
+    def _probe_due(self, pause: float) -> bool:
+        now = self._host.clock.monotonic()
+        due = now - self._asked_at >= pause
+        self._asked_at = now if due else self._asked_at
+        return due
 
     def _confirm(self, probe: health.Probe | None, drafts: DraftWatch) -> None:
         if probe is not None and not probe.speculates and self.status.state is WorkerState.READY:
@@ -366,14 +338,20 @@ class Supervisor:
         returncode = await process.wait()
         self._inbox.put_nowait(Exited(process.pid, returncode))
 
-    async def _report_probe(self, http: httpx.AsyncClient) -> None:
+    async def _report_probe(self, http: httpx.AsyncClient, pid: int | None, tries: int = 1) -> None:
+        """Ask it to generate; with `tries` one bad answer is not yet a failure."""
         patience = self._host.probe_timeout
-        try:
-            probe = await health.start_probe(http, self._engine, self._spec, patience)
-        except health.ProbeFailed as error:
-            self._inbox.put_nowait(Probed(None, str(error)))
-        else:
-            self._inbox.put_nowait(Probed(probe))
+        for left in reversed(range(tries)):
+            try:
+                probe = await health.start_probe(http, self._engine, self._spec, patience)
+            except health.ProbeFailed as error:
+                if not left:
+                    refused = isinstance(error, health.ProbeRefused)
+                    self._inbox.put_nowait(Probed(pid, None, str(error), refused))
+            else:
+                self._inbox.put_nowait(Probed(pid, probe))
+                return
+            await asyncio.sleep(_POLL_S)
 
     async def _message(self, patience: float | None) -> Message | None:
         """The next message, or None after `patience` seconds."""

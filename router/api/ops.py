@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 routes = APIRouter(prefix="/ops", tags=["ops"], dependencies=[Depends(operator_of)])
 
-VERBS: Final = tuple(verb.value for verb in Verb)
+VERBS: Final = tuple(verb.value for verb in Verb if verb.for_operators)
 LOOK_S: Final = 1.0  # how soon a viewer notices that the gateway closes
 KEEP_ALIVE_LOOKS: Final = 15
 

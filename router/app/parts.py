@@ -21,6 +21,7 @@ from router.app.swaps import Swaps
 from router.core.tracing import Tracer, passed_on
 from router.dispatch import Dispatcher
 from router.fleet import Fleet, PrefixIndex
+from router.fleet.doubts import Doubts
 from router.fleet.leases import Leases
 from router.fleet.lingering import Lingering
 from router.fleet.watch import Watch
@@ -92,6 +93,7 @@ def build(
         upstreams, _keys(settings), settings.budgets, clock, tenant_safe=settings.tenant_safe
     )
     lingering = Lingering(exchanges.busy_slots)
+    doubts = Doubts(fleet, registry, clock)
     leases = _leases(settings, fleet, admission)
     prefixes, rates = PrefixIndex(), RateLimiter(clock, settings.all_keys)
     ring = KeyRing(settings.all_keys)
@@ -122,7 +124,7 @@ def build(
         exchanges=exchanges,
         recorder=learned.recorder,
         background=(
-            *(watch.run, learned.recorder.run, lingering.run, swaps.run),
+            *(watch.run, learned.recorder.run, lingering.run, swaps.run, doubts.run),
             *learned.background,
             *(run for school in schooling for run in (school.share, school.teach)),
             *(task.run for task in shared),

@@ -297,7 +297,7 @@ async def _healthy(_request: Request) -> Response:
 
 
 def _verb(text: str) -> Verb | None:
-    return Verb(text) if text in {verb.value for verb in Verb} else None
+    return Verb(text) if text in {v.value for v in Verb if v.for_operators} else None
 
 
 def _words(request: Request) -> Words:

@@ -212,6 +212,14 @@ class Fleet:
         if worker in self._workers:
             self._workers[worker].breaker.failed(self._clock.monotonic(), certain=certain)
 
+    def doubted(self) -> list[str]:
+        """Workers that say they serve, and fail what they are sent."""
+        return [
+            name
+            for name, live in self._workers.items()
+            if live.record.state.serves and not live.gone and not live.breaker.closed
+        ]
+
     def update(self, records: Iterable[WorkerRecord], *, keep_missing: bool = False) -> None:
         """Take over what the registry says; missing workers leave unless `keep_missing`."""
         fresh = {record.name: record for record in records}

@@ -30,6 +30,12 @@ class Verb(StrEnum):
     RESTART = "restart"
     LOAD = "load"
     UNLOAD = "unload"
+    PROBE = "probe"  # a gateway's: it fails requests; is it well?
+
+    @property
+    def for_operators(self) -> bool:
+        """Whether a person may order it."""
+        return self is not Verb.PROBE
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,9 @@ def _told(context: Context) -> Markup | None:
     """What became of an order; its name comes from a fixed list, never from the address."""
     query, words = context.query, context.words
     name, verb = query.get("told", ""), query.get("verb", "")
-    if name not in ("sent", "unheard", "away") or verb not in [v.value for v in Verb]:
+    if name not in ("sent", "unheard", "away") or verb not in [
+        v.value for v in Verb if v.for_operators
+    ]:
         return None
     heard = query.get("heard", "0")
     known = {record.name for record in context.snapshot.records}

@@ -95,7 +95,7 @@ async def test_a_worker_without_arms_is_not_asked_for_them():
 @pytest.mark.parametrize("fault", ["error", "close", "garbage"])
 async def test_a_probe_that_gets_no_answer(fault):
     async with served(Simulator(Script(fault=fault))) as url, health.client(url, None) as http:
-        with pytest.raises(ProbeFailed, match="start probe"):
+        with pytest.raises(ProbeFailed, match="the probe"):
             await health.start_probe(http, ENGINE, spec(), 5.0)
 
 

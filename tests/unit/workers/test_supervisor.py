@@ -131,7 +131,7 @@ async def test_a_probe_without_an_answer_is_a_crash(tmp_path):
     spec = simulated(script={"fault": "error"})
     async with supervised(spec, tmp_path) as (_, published):
         backoff = await published.reaches(S.BACKOFF)
-        assert "start probe was answered with 500" in backoff.reason
+        assert "the probe was answered with 500" in backoff.reason
 
 
 async def test_a_taken_port_is_told_and_tried_again(tmp_path):
@@ -277,3 +277,31 @@ async def test_acceptance_that_stays_under_its_floor_degrades_it(tmp_path):
         assert degraded.effective_mode == "ar"
         assert "speculates in vain" in degraded.reason
         assert "(floor 20%)" in degraded.reason
+
+
+async def test_a_doubted_worker_that_answers_errors_is_replaced(tmp_path):
+    async with supervised(simulated(mode="ar"), tmp_path) as (supervisor, published):
+        first = await published.reaches(S.READY)
+        seen = len(published.records)
+        async with client_of(first) as http:
+            await http.put("/script", json={"fault": "error"})
+        supervisor.order(Verb.PROBE)
+        again = await published.reaches(S.READY, seen)
+        assert again.pid != first.pid
+        assert "the probe was answered with 500" in again.crash
+
+
+async def test_a_doubted_worker_that_is_well_or_only_slow_is_left_alone(tmp_path):
+    well = supervised(simulated(mode="ar"), tmp_path, probe_timeout=0.5)
+    async with well as (supervisor, published):
+        first = await published.reaches(S.READY)
+        supervisor.order(Verb.PROBE)
+        async with client_of(first) as http:
+            await until(lambda: not supervisor._inbox.qsize(), PATIENCE_S)
+            await http.put("/script", json={"step_ms": 5000.0})
+            supervisor._asked_at = float("-inf")
+            supervisor.order(Verb.PROBE)
+            await asyncio.sleep(2.0)
+            await http.put("/script", json={"step_ms": 0.0})
+        assert published.last.pid == first.pid
+        assert published.last.state is S.READY
