@@ -134,6 +134,8 @@ def _key_file(spec: WorkerSpec, host: Host, key: str) -> Path:
     """The key in a file only we can read: never in an argv, which every user of the host sees."""
     path = key_path(host.state_dir, spec.name)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if path.is_file() and path.read_text() == f"{key}\n":
+        return path  # nothing to write: a full disk need not matter
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "w") as file:
         file.write(key + "\n")

@@ -7,7 +7,7 @@ import contextlib
 import os
 import socket
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from workers.launch import wrapped
 
@@ -61,10 +61,13 @@ class Process:
 
     def said(self, lines: int = 20) -> tuple[str, ...]:
         """The last lines this run wrote."""
-        with self.log_path.open("rb") as log:
-            end = log.seek(0, os.SEEK_END)
-            log.seek(max(self.log_start, end - _TAIL_BYTES))
-            text = log.read().decode(errors="replace")
+        try:
+            with self.log_path.open("rb") as log:
+                end = log.seek(0, os.SEEK_END)
+                log.seek(max(self.log_start, end - _TAIL_BYTES))
+                text = log.read(_TAIL_BYTES).decode(errors="replace")
+        except OSError:
+            return ()
         return tuple(line for line in text.splitlines() if line.strip())[-lines:]
 
     def resident_bytes(self) -> int | None:
@@ -92,11 +95,12 @@ async def spawn(argv: tuple[str, ...], env: Mapping[str, str], log_path: Path) -
     It dies with this process, however that ends, and does not get the terminal's Ctrl-C: we end it
     in our own order. Call it from the thread that runs the event loop (see launch.py).
 
+    A log that cannot be written, on a full disk for example, is no reason not to serve.
+
     Raises:
-        OSError: the log cannot be written, or the program not be started.
+        OSError: the program cannot be started.
     """
-    rotate(log_path)
-    with log_path.open("ab") as log:
+    with _opened(log_path) as log:
         start = log.tell()
         child = await asyncio.create_subprocess_exec(
             *wrapped(argv, os.getpid()),
@@ -107,6 +111,14 @@ async def spawn(argv: tuple[str, ...], env: Mapping[str, str], log_path: Path) -
             start_new_session=True,
         )
     return Process(child.pid, log_path, start, child)
+
+
+def _opened(log_path: Path) -> BinaryIO:
+    try:
+        rotate(log_path)
+        return log_path.open("ab")
+    except OSError:
+        return open(os.devnull, "ab")
 
 
 def rotate(log_path: Path, limit: int = _ROTATE_BYTES) -> None:

@@ -197,14 +197,14 @@ class Supervisor:
                 watch = watch.seen(await self._sight(process, http))
                 wedged = watch.wedged(self._host.patience, self._spec.context)
                 if wedged:
-                    return Ending(failure=wedged)
+                    return self._given_up(wedged)
                 if watch.last.answered and health.worth_probing(self._spec):
                     drafts = drafts.seen(await health.draft_counts(http, self._engine.routes))
                     self._mind(drafts, http, tasks)
                 continue
             if isinstance(message, Probed) and message.pid == process.pid:
                 if message.refused:
-                    return Ending(failure=message.failure)
+                    return self._given_up(message.failure)
                 self._confirm(message.probe, drafts)
             if message is Verb.PROBE and self._probe_due(_DOUBT_S):
                 tasks.create_task(self._report_probe(http, process.pid, tries=_DOUBTS))
@@ -215,6 +215,12 @@ class Supervisor:
                 return await self._drained(process, http)
             else:
                 return ending
+
+    def _given_up(self, failure: str) -> Ending:
+        """Nothing new is sent to it from now on; ending it may take a while."""
+        self._drain_or_undrain(Verb.DRAIN)
+        self.status.update(reason=failure)
+        return Ending(failure=failure)
 
     def _mind(self, drafts: DraftWatch, http: httpx.AsyncClient, tasks: asyncio.TaskGroup) -> None:
         """Out of the speculative arms, or back, as its own counters tell."""

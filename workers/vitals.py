@@ -36,7 +36,7 @@ def last_lines(path: str, count: int = LINES) -> tuple[str, ...]:
         with Path(path).open("rb") as file:
             size = file.seek(0, 2)
             file.seek(max(0, size - _TAIL_BYTES))
-            text = file.read().decode("utf-8", "replace")
+            text = file.read(_TAIL_BYTES).decode("utf-8", "replace")
     except OSError:
         return ()
     lines = [line.rstrip() for line in text.splitlines()[1 if size > _TAIL_BYTES else 0 :]]

@@ -151,6 +151,8 @@ def worker_row(worker: WorkerSnapshot) -> dict[str, Any]:
         "log_path": record.log_path,
         "progress": record.progress,
         "restarts": record.restarts,
+        "crash": record.crash,
+        "crashed_at": record.crashed_at,
         "started_at": record.started_at,
         "heartbeat_at": record.heartbeat_at,
         "spec_hash": record.spec_hash,
