@@ -6,14 +6,16 @@ Lean on purpose: no fastapi, no scikit-learn, no litellm.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
 from typing import TYPE_CHECKING
 
 import click
+import structlog
 
-from workers.agent import AgentOptions, run_agent
+from workers.agent import Agent, AgentOptions
 from workers.clock import SystemClock
 from workers.config import Config, ConfigError, load_config
 from workers.logs import configure_logs
@@ -22,9 +24,15 @@ from workers.registry import open_registry
 from workers.registry.beacon import Beacon
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from workers.spec import WorkerSpec
+
+
+log = structlog.get_logger(__name__)
+
+_LOOK_S = 2.0  # how soon a changed file is noticed
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -45,6 +53,9 @@ def agent(path: Path, names: tuple[str, ...], state_dir: Path, drain_timeout: fl
     Example:
       specroute agent -c specroute.yaml
       specroute agent -c specroute.yaml --worker code --worker prose
+
+    A changed file is read again (at once on SIGHUP): workers that changed are drained and replaced
+    one by one, the others are not touched.
     """
     environ = dict(os.environ)  # noqa: TID251 - handed to the config's reader and to the workers
     try:
@@ -63,19 +74,60 @@ def agent(path: Path, names: tuple[str, ...], state_dir: Path, drain_timeout: fl
         sys.exit(2)
     writer = configure_logs(config.telemetry.log_format, config.telemetry.log_level)
     try:
-        asyncio.run(_run(specs, url, options))
+        asyncio.run(_run(specs, url, options, Reloader(path, environ, names)))
     finally:
         writer.close()
 
 
-async def _run(specs: tuple[WorkerSpec, ...], url: str, options: AgentOptions) -> None:
+class Reloader:
+    """Reads the file again when it changes (a ConfigMap's does so by itself) or on SIGHUP."""
+
+    def __init__(self, path: Path, environ: Mapping[str, str], names: tuple[str, ...]) -> None:
+        self._path = path
+        self._environ = environ
+        self._names = names
+        self._content = self._read()
+        self.told = asyncio.Event()
+
+    def _read(self) -> bytes:
+        try:
+            return self._path.read_bytes()
+        except OSError:  # a moment between two versions
+            return self._content
+
+    async def run(self, agent: Agent) -> None:
+        """For ever; a file with problems is reported, and the workers stay as they are."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_S):
+                    await self.told.wait()
+            content = self._read()
+            if content == self._content and not self.told.is_set():
+                continue
+            self._content = content
+            self.told.clear()
+            try:
+                specs = _chosen(load_config(self._path, self._environ), self._names)
+            except (ConfigError, click.UsageError) as error:
+                log.error("config_refused", reason=str(error))
+                continue
+            log.info("config_reloaded", workers=[spec.name for spec in specs])
+            await agent.reload(specs)
+
+
+async def _run(
+    specs: tuple[WorkerSpec, ...], url: str, options: AgentOptions, reloader: Reloader
+) -> None:
     """Until SIGTERM or Ctrl-C; a second one does not wait for running requests."""
     clock = SystemClock()
     registry = Beacon(open_registry(url, options.cluster_secret, clock), options.state_dir)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+    serving = Agent(specs, registry, options, clock)
     async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(run_agent(specs, registry, options, clock, stop))
+        running = tasks.create_task(serving.run(stop))
+        reloading = tasks.create_task(reloader.run(serving))
+        running.add_done_callback(lambda _: reloading.cancel())
 
         def told_to_stop() -> None:
             if stop.is_set():
@@ -84,6 +136,7 @@ async def _run(specs: tuple[WorkerSpec, ...], url: str, options: AgentOptions) -
 
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, told_to_stop)
+        loop.add_signal_handler(signal.SIGHUP, reloader.told.set)
     await registry.aclose()
 
 

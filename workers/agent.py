@@ -6,6 +6,7 @@ The registry may be away for a while: workers go on, and their records follow wh
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import socket
 from contextlib import aclosing
@@ -17,7 +18,7 @@ import structlog
 from workers.attached import Attached
 from workers.backoff import Backoff
 from workers.launching import Host
-from workers.plan import must_leave_for, resident_at_start
+from workers.plan import difference, must_leave_for, resident_at_start
 from workers.registry.base import RegistryUnavailable, Verb
 from workers.state import WorkerState
 from workers.supervisor import Supervisor
@@ -36,6 +37,10 @@ log = structlog.get_logger(__name__)
 
 _STALE_S = 60.0  # an order older than this came late, or is replayed
 _RETRY_S = 1.0
+_SETTLED = (
+    *(state for state in WorkerState if state.serves),
+    *(WorkerState.DRAINING, WorkerState.BACKOFF, WorkerState.QUARANTINED, WorkerState.FAILED),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +102,11 @@ class Agent:
             drain_timeout=options.drain_timeout,
             stop_timeout=options.stop_timeout,
         )
-        self._workers: dict[str, Supervisor | Attached] = {
-            spec.name: (Supervisor if spec.managed else Attached)(spec, host, self._publish)
-            for spec in self._specs
-        }
+        self._host = host
+        self._workers: dict[str, Supervisor | Attached] = {}
+        self._lives: dict[str, asyncio.Task[None]] = {}
+        self._reloading = asyncio.Lock()
+        self._ending = False  # told to stop: nothing is begun any more
 
     async def run(self, stop: asyncio.Event) -> None:
         """Start everything; return when every worker has ended after `stop`."""
@@ -108,19 +114,69 @@ class Agent:
             helpers = [
                 service.create_task(self._keep_publishing()),
                 service.create_task(self._keep_obeying(service)),
-                service.create_task(self._pass_on(stop)),
             ]
             resident = resident_at_start(self._specs)
             async with asyncio.TaskGroup() as running:
-                for name, worker in self._workers.items():
-                    running.create_task(worker.run(start=name in resident))
+                self._family = running
+                for spec in self._specs:
+                    self._begin(spec, start=spec.name in resident)
+                running.create_task(self._pass_on(stop))
             self._over = True
             for helper in helpers:
                 helper.cancel()
         await self._say_goodbye()
 
+    def _begin(self, spec: WorkerSpec, *, start: bool) -> None:
+        if self._ending:
+            return
+        kind = Supervisor if spec.managed else Attached
+        worker = self._workers[spec.name] = kind(spec, self._host, self._publish)
+        self._lives[spec.name] = self._family.create_task(worker.run(start=start))
+
+    async def reload(self, specs: Sequence[WorkerSpec]) -> None:
+        """Another configuration: only workers that changed are drained and replaced, one by one."""
+        async with self._reloading:
+            changes = difference(self._specs, specs)
+            self._specs = tuple(specs)
+            for spec in changes.adopted:
+                self._workers[spec.name].adopt(spec)
+            resident = resident_at_start(self._specs)
+            for spec in changes.new:
+                self._begin(spec, start=spec.name in resident)
+            for name in changes.gone:
+                await self._retire(name)
+                await self._forget(name)
+            for spec in changes.changed:
+                started = spec.name in self._running()
+                await self._retire(spec.name)
+                self._begin(spec, start=started)
+                if started and not self._ending:
+                    await self._settled(spec)
+
+    async def _retire(self, name: str) -> None:
+        """Drained and ended."""
+        self._workers[name].stop()
+        await asyncio.wait([self._lives.pop(name)])
+        del self._workers[name]
+
+    async def _forget(self, name: str) -> None:
+        self._changed.pop(name, None)
+        try:
+            await self._registry.remove(name)
+        except RegistryUnavailable as error:
+            log.warning("registry_unavailable", reason=str(error))
+
+    async def _settled(self, spec: WorkerSpec) -> None:
+        """Until it serves or has failed: the next one must not leave before."""
+        status = self._workers[spec.name].status
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(spec.load_timeout):
+                while not (self._ending or status.state in _SETTLED):  # noqa: ASYNC110
+                    await asyncio.sleep(0.1)
+
     async def _pass_on(self, stop: asyncio.Event) -> None:
         await stop.wait()
+        self._ending = True
         for worker in self._workers.values():
             worker.stop()
 
@@ -153,7 +209,7 @@ class Agent:
         now = self._clock.wall()
         await self._vitals.refresh()
         try:
-            for worker in self._workers.values():
+            for worker in tuple(self._workers.values()):
                 record = worker.status.record
                 told = replace(record, heartbeat_at=now, **self._vitals.of(record))
                 await self._registry.heartbeat(told)
@@ -184,7 +240,9 @@ class Agent:
         log.info("order", worker=command.worker, verb=command.verb.value)
         if command.verb in (Verb.LOAD, Verb.RESTART):
             await self._make_room(command.worker)
-        self._workers[command.worker].order(command.verb)
+        worker = self._workers.get(command.worker)
+        if worker is not None:  # else a reload took it away meanwhile
+            worker.order(command.verb)
 
     async def _make_room(self, name: str) -> None:
         """Unload the worker of the same exclusive group, and wait until it is gone."""
@@ -201,7 +259,7 @@ class Agent:
     async def _say_goodbye(self) -> None:
         """Take our records away, so that nobody waits for them to expire."""
         try:
-            for name in self._workers:
+            for name in tuple(self._workers):
                 await self._registry.remove(name)
         except RegistryUnavailable as error:
             log.warning("registry_unavailable", reason=str(error))

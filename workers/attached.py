@@ -43,6 +43,11 @@ class Attached:
         """Queue an order; load and unload mean undrain and drain here."""
         self._inbox.put_nowait(verb)
 
+    def adopt(self, spec: WorkerSpec) -> None:
+        """Take over what needs no other process: see plan.difference."""
+        self._spec = spec
+        self.status.adopt(spec)
+
     def stop(self) -> None:
         """Let `run` return; the server goes on."""
         self._inbox.put_nowait(_Stop.STOP)

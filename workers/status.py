@@ -62,6 +62,11 @@ class Status:
             reason=self.record.reason,
         )
 
+    def adopt(self, spec: WorkerSpec) -> None:
+        """Another configuration of the same process."""
+        group = spec.exclusive_group
+        self.update(aliases=spec.aliases, priority=spec.priority, exclusive_group=group)
+
     def update(self, **changes: Any) -> None:
         """Change fields of the record without a move; nothing is published when nothing changes."""
         changed = replace(self.record, **changes)

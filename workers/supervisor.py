@@ -67,6 +67,11 @@ class Supervisor:
         """Queue an order."""
         self._inbox.put_nowait(verb)
 
+    def adopt(self, spec: WorkerSpec) -> None:
+        """Take over what needs no other process: see plan.difference."""
+        self._spec = spec
+        self.status.adopt(spec)
+
     def stop(self) -> None:
         """Finish what is running, end the process, and let `run` return."""
         self._inbox.put_nowait(Internal.STOP)

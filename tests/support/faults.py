@@ -432,7 +432,7 @@ async def _gone(pids: list[int]) -> bool:
 def table(rows: list[Row]) -> str:
     """Median and slowest times of each fault, as Markdown."""
     lines = [
-        "| fault | runs | seen, s (median, slowest) | served again, s | the client's stream | wrong |",
+        "| fault | runs | seen, s (median, slowest) | served again, s | the client got | wrong |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for fault in dict.fromkeys(row.fault for row in rows):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -9,7 +10,8 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from workers.__main__ import agent
+from tests.support.waiting import until
+from workers.__main__ import Reloader, agent
 
 CONFIG = """\
 redis: {url: redis://127.0.0.1:1}
@@ -64,3 +66,31 @@ def test_its_log_has_the_configured_format(tmp_path):
         running.terminate()
     assert line["event"] in ("worker_state", "registry_unavailable")
     assert running.returncode == 0
+
+
+class _Agent:
+    """Takes note of what it is told to run."""
+
+    def __init__(self) -> None:
+        self.told: list[list[str]] = []
+
+    async def reload(self, specs) -> None:
+        self.told.append([spec.name for spec in specs])
+
+
+async def test_a_changed_file_is_read_again_and_a_broken_one_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("workers.__main__._LOOK_S", 0.02)
+    path = tmp_path / "c.yaml"
+    path.write_text(CONFIG)
+    reloader, stand_in = Reloader(path, {}, ()), _Agent()
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(reloader.run(stand_in))
+        reloader.told.set()  # as SIGHUP does, with nothing changed
+        await until(lambda: stand_in.told == [["a", "b"]])
+        path.write_text(CONFIG.replace("name: b", "nam: b"))
+        await until(lambda: reloader._content == path.read_bytes())
+        path.unlink()
+        path.write_text(CONFIG.replace("name: b", "name: c"))
+        await until(lambda: len(stand_in.told) > 1)
+        running.cancel()
+    assert stand_in.told == [["a", "b"], ["a", "c"]]

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.support.serving import served
 from tests.support.supervised import PATIENCE_S, simulated
 from tests.support.waiting import until
-from workers.agent import AgentOptions, run_agent
+from workers.agent import Agent, AgentOptions, run_agent
 from workers.clock import SystemClock
+from workers.keys import worker_api_key
 from workers.registry import Command, MemoryRegistry, RegistryUnavailable, Verb
 from workers.scripted import Script
 from workers.simulator import Simulator
@@ -124,3 +127,49 @@ async def test_workers_go_on_while_the_registry_is_away(tmp_path):
         registry.away = False
         await becomes(registry, {"a": "ready"})
         registry.away = True
+
+
+async def of(registry, name):
+    return {record.name: record for record in await registry.list()}[name]
+
+
+async def read_slowly(record):
+    """The lines of a stream that takes a few seconds."""
+    key = {"authorization": f"Bearer {worker_api_key('secret', record.name)}"}
+    ask = {"messages": [], "max_tokens": 40, "stream": True}
+    async with httpx.AsyncClient(base_url=record.url, headers=key, timeout=60.0) as http:
+        await http.put("/script", json={"step_ms": 50.0})
+        async with http.stream("POST", "/v1/chat/completions", json=ask) as answer:
+            return [line async for line in answer.aiter_lines() if line]
+
+
+async def test_a_reload_touches_what_changed_and_cuts_no_stream(tmp_path):
+    registry, stop = MemoryRegistry(CLOCK), asyncio.Event()
+    options = AgentOptions(tmp_path, "secret", dict(os.environ), heartbeat=0.2, host="here")
+    before = [simulated(name, "ar") for name in ("same", "changed", "gone", "renamed")]
+    agent = Agent(before, registry, options, CLOCK)
+    async with asyncio.timeout(PATIENCE_S * 3), asyncio.TaskGroup() as tasks:
+        tasks.create_task(agent.run(stop))
+        await becomes(registry, {spec.name: "ready" for spec in before})
+        first = {record.name: record for record in await registry.list()}
+        reading = tasks.create_task(read_slowly(first["changed"]))
+        leaving = tasks.create_task(read_slowly(first["gone"]))
+        await asyncio.sleep(0.5)
+        after = [
+            before[0],
+            replace(before[1], slots=3),
+            replace(before[3], aliases=("other",)),
+            simulated("new", "ar"),
+        ]
+        await agent.reload(after)
+        await becomes(registry, {spec.name: "ready" for spec in after})
+        assert (await reading)[-1] == (await leaving)[-1] == "data: [DONE]"
+        assert (await of(registry, "same")).pid == first["same"].pid
+        renamed = await of(registry, "renamed")
+        assert (renamed.pid, renamed.aliases) == (first["renamed"].pid, ("other",))
+        changed = await of(registry, "changed")
+        assert changed.pid != first["changed"].pid
+        assert changed.slots == 3
+        assert not _runs(first["gone"].pid)
+        stop.set()
+    assert not _runs(changed.pid)
