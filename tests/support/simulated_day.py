@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from classifier import extract, load
 from router.core import Reason, Status
 from router.telemetry.decision_log import row
+from router.telemetry.grounds import grounds_of
 from router.telemetry.happenings import Happening, Kind
 from router.telemetry.history import SLICES, Slice, amounts_of, merged, series_of
 from router.telemetry.history_store import Batch, HistoryStore
@@ -98,12 +100,20 @@ async def write_day(
     places = list(_slices(found, weight, now).items())
     for number in range(0, len(places), CHUNK):
         await history.write(Batch(f"writer-{number}", 1, dict(places[number : number + CHUNK])))
-    newest = [orjson.dumps(row(one)) for one in found[-1500:]]
+    grounds = _grounds()
+    newest = [orjson.dumps(row(one) | {"grounds": grounds}) for one in found[-1500:]]
     status = {"at": now, "policy": "learned", "queue": {"tiny": 2}, "inflight": {"code": 1}}
     await history.write(Batch("simulated", 1, {}, newest, _happenings(now), status))
     await history.aclose()
     await _learned(url, found, now)
     await publish_workers(url, secret, now)
+
+
+def _grounds() -> dict[str, Any] | None:
+    """What the classifier went by, the same for all."""
+    asked = "Write a Python function that parses a date. Return only the code."
+    features = extract({"model": "tiny", "messages": [{"role": "user", "content": asked}]})
+    return grounds_of(outcome(features=features), load().explain)
 
 
 def _slices(found: list[Outcome], weight: int, now: float):
