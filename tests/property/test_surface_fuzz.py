@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+from contextlib import asynccontextmanager
 from functools import partial
+from typing import TYPE_CHECKING
 
 import httpx
 import orjson
@@ -23,8 +25,15 @@ from schemathesis.specs.openapi.checks import (
 from router.api.openapi import REFUSALS
 from router.api.passthrough import PATHS
 from router.core import Endpoint
+from tests.support.engines import real_workers
 from tests.support.gateway import ADMIN
 from tests.support.gateway_process import gateway_process
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from workers.record import WorkerRecord
 
 pytestmark = [
     pytest.mark.slow,
@@ -34,16 +43,17 @@ pytestmark = [
 
 PROOF = bool(os.environ.get("SPECROUTE_PROOF"))
 SCHEMA_EXAMPLES = 200 if PROOF else 3  # per operation and mode; 23 operations
-BLIND_REQUESTS = 14_000 if PROOF else 800
+BLIND_REQUESTS = 16_000 if PROOF else 800
+REAL_REQUESTS = 2_000 if PROOF else 80  # before a real llama.cpp, which is slower
 ALLOWED = {200, 307, *map(int, REFUSALS)}
 CHECKS = [status_code_conformance, content_type_conformance, response_schema_conformance]
 ENDLESS = ("/ops/decisions",)  # a stream that ends with the gateway
 
 
-@pytest.fixture
-async def running(tmp_path):
-    """A gateway before two scripted workers; at the end it must be as it was."""
-    async with gateway_process(tmp_path, "--simulated", "2") as process:
+@asynccontextmanager
+async def unharmed(folder: Path, *arguments: str, records: Sequence[WorkerRecord] = ()):
+    """A gateway that must be at the end as it was."""
+    async with gateway_process(folder, *arguments, records=records) as process:
         before = await process.quiet()
         yield process
         after = await process.quiet()
@@ -55,6 +65,13 @@ async def running(tmp_path):
     assert "Traceback" not in text
     assert "background_task_failed" not in text
     assert "request_failed" not in text
+
+
+@pytest.fixture
+async def running(tmp_path):
+    """A gateway before two scripted workers."""
+    async with unharmed(tmp_path, "--simulated", "2") as process:
+        yield process
 
 
 def _try_operation(operation, mode: schemathesis.GenerationMode, url: str) -> int:
@@ -96,6 +113,7 @@ async def test_the_document_keeps_its_word(running):
                 sent += await asyncio.to_thread(attempt)
             except Unsatisfiable:
                 continue  # nothing to get wrong in an operation without parameters
+    os.write(1, f"{sent} requests over {len(operations)} operations\n".encode())
     assert sent > len(operations)
 
 
@@ -146,6 +164,7 @@ class _Blind:
     def body(self) -> bytes:
         rng = self.rng
         whole = {"model": "tiny", "messages": [{"role": "user", "content": "hi"}], "prompt": "hi"}
+        whole["max_tokens"] = 2
         for name in rng.sample(self.fields, rng.randrange(4)):
             whole[name] = self.value(3)
         data = orjson.dumps(whole, option=orjson.OPT_NON_STR_KEYS)
@@ -188,13 +207,29 @@ async def _ask(client: httpx.AsyncClient, blind: _Blind) -> None:
         assert error["code"] is None or isinstance(error["code"], str), where
 
 
-async def test_nothing_that_can_be_sent_does_harm(running):
+async def _send_blindly(url: str, count: int) -> None:
+    """So many requests over eight connections."""
+
     async def some(lane: int) -> None:
         blind = _Blind(lane)
-        async with httpx.AsyncClient(base_url=running.url, timeout=60.0) as client:
-            for _ in range(BLIND_REQUESTS // 8):
+        async with httpx.AsyncClient(base_url=url, timeout=120.0) as client:
+            for _ in range(count // 8):
                 await _ask(client, blind)
 
     async with asyncio.TaskGroup() as group:
         for lane in range(8):
             group.create_task(some(lane))
+
+
+async def test_nothing_that_can_be_sent_does_harm(running):
+    await _send_blindly(running.url, BLIND_REQUESTS)
+
+
+@pytest.mark.engine
+async def test_nor_to_a_real_worker(tmp_path):
+    with real_workers(tmp_path, "ar", slots=8, context=512) as (worker,):
+        record = worker.record(context=512)
+        async with unharmed(tmp_path, records=[record]) as process:
+            await _send_blindly(process.url, REAL_REQUESTS)
+        assert await worker.busy() == 0
+        assert worker.process.poll() is None
