@@ -109,10 +109,9 @@ def _place(path: Path | None, state_dir: Path) -> Place:
     from router.cli.kept_secrets import kept_secret, private_folder
     from workers.config import ConfigError, load_config
 
-    folder = private_folder(state_dir)
-    file = folder / "keys.json"
+    file = state_dir / "keys.json"
     if path is None:
-        return Place(file)
+        return Place(private_folder(state_dir) / file.name)
     try:
         config = load_config(path, os.environ)  # noqa: TID251 - handed to the config's own reader
     except ConfigError as error:
@@ -120,8 +119,9 @@ def _place(path: Path | None, state_dir: Path) -> Place:
             click.echo(problem, err=True)
         sys.exit(2)
     if config.redis.url == "embedded":
-        return Place(file)
-    secret = kept_secret(folder, "cluster-secret", config.auth.cluster_secret)
+        return Place(private_folder(state_dir) / file.name)
+    # A pod's file system may be read-only: the folder is only needed for a secret that it keeps.
+    secret = config.auth.cluster_secret or kept_secret(private_folder(state_dir), "cluster-secret")
     return Place(file, config.redis.url, secret)
 
 
