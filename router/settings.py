@@ -32,6 +32,7 @@ class Settings:
     port: int = 8080
     processes: int = 1
     process: int = 0  # which of them this is
+    family_dir: Path | None = None  # where several processes meet for one page of figures
     models: tuple[tuple[str, tuple[str, ...]], ...] = ()
     redis_url: str | None = None
     cluster_secret: str = ""

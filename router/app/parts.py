@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ from router.in_redis import connect
 from router.relay import Books, Exchanges
 from router.relay.fallback import Fallback
 from router.settings import is_loopback
+from router.telemetry.family import Family
 from router.upstream.transports import Upstreams
 from workers.clock import SystemClock
 from workers.keys import worker_api_key
@@ -116,7 +117,10 @@ def build(
         total_s=settings.budgets.total,
         books=Books(fleet, prefixes, rates, lingering, learned.recorder.record),
     )
+    family = _family(settings, learned, clock)
     services = _services(settings, ring, dispatcher, learned, registry, watch)
+    if family:
+        services = replace(services, metrics_text=family[0].text)
     return Parts(
         settings=settings,
         services=services,
@@ -127,7 +131,7 @@ def build(
             *(watch.run, learned.recorder.run, lingering.run, swaps.run, doubts.run),
             *learned.background,
             *(run for school in schooling for run in (school.share, school.teach)),
-            *(task.run for task in shared),
+            *(task.run for task in (*shared, *family)),
         ),
         on_close=(
             upstreams.aclose,
@@ -137,6 +141,14 @@ def build(
             *learned.on_close,
         ),
     )
+
+
+def _family(settings: Settings, learned: Learned, clock: Clock) -> tuple[Family, ...]:
+    """The page of several serving processes: one Family, or none for a process alone."""
+    if settings.family_dir is None:
+        return ()
+    name = f"{settings.process}-{secrets.token_hex(4)}"
+    return (Family(settings.family_dir, name, learned.metrics.text, clock),)
 
 
 def _services(

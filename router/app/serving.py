@@ -12,8 +12,10 @@ import math
 import signal
 import socket
 import sys
+import tempfile
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import uvicorn
@@ -163,7 +165,9 @@ def run_gateway(settings: Settings, on_ready: OnReady = lambda url: None) -> Non
         SystemExit: a process of several could not serve.
     """
     if settings.processes > 1 and hasattr(socket, "SO_REUSEPORT"):
-        run_processes(settings.processes, partial(_serve_one_of_many, settings, on_ready))
+        with tempfile.TemporaryDirectory(prefix="specroute-") as folder:
+            family = replace(settings, family_dir=Path(folder))
+            run_processes(settings.processes, partial(_serve_one_of_many, family, on_ready))
     else:
         _serve(settings, on_ready)
 

@@ -162,6 +162,16 @@ def compare(found: list[Target], rounds: int, budget_s: float) -> dict[str, dict
     return rows
 
 
+def joined(
+    rows: dict[str, dict[str, list[float]]], earlier: dict[str, dict[str, list[float]]]
+) -> dict[str, dict[str, list[float]]]:
+    """The rounds of two runs as if they had been one."""
+    return {
+        name: {f: [*earlier.get(name, {}).get(f, []), *values] for f, values in figures.items()}
+        for name, figures in rows.items()
+    }
+
+
 def table(rows: dict[str, dict[str, list[float]]]) -> str:
     """Markdown: median and, over several rounds, [min to max]; CPU also as requests a second."""
     names = [name for name in rows[next(iter(rows))] if name != "failures"]
@@ -193,6 +203,12 @@ def _cell(values: list[float]) -> str:
 @click.option("--budget", default=600.0, show_default=True, help="Seconds for all rounds.")
 @click.option("--only", multiple=True, help="Start these targets only, beside direct.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path))
+@click.option(
+    "--with",
+    "earlier",
+    type=click.Path(path_type=Path, exists=True),
+    help="The JSON of a run to be continued: its rounds count too.",
+)
 @click.option("--markdown", "markdown_path", type=click.Path(path_type=Path))
 def main(
     peers: Path,
@@ -200,6 +216,7 @@ def main(
     budget: float,
     only: tuple[str, ...],
     json_path: Path | None,
+    earlier: Path | None,
     markdown_path: Path | None,
 ) -> None:
     """Run the comparison and print its table."""
@@ -213,6 +230,8 @@ def main(
             rows = compare(found, rounds, budget)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    if earlier is not None:
+        rows = joined(rows, json.loads(earlier.read_text()))
     text = table(rows)
     _write(json_path, json.dumps(rows, indent=1))
     _write(markdown_path, text + "\n")

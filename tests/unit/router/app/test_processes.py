@@ -94,6 +94,35 @@ async def test_one_that_dies_is_started_again_and_all_end_together(tmp_path):
     assert "Traceback" not in text
 
 
+async def _once(url: str, method: str, path: str, **more) -> httpx.Response:
+    """One request on a connection of its own: any of the processes may get it."""
+    async with httpx.AsyncClient(base_url=url, timeout=60.0) as client:
+        return await client.request(method, path, **more)
+
+
+def _requests(page: httpx.Response) -> float:
+    rows = [row for row in page.text.splitlines() if row.startswith("specroute_requests_total{")]
+    return sum(float(row.rpartition(" ")[2]) for row in rows)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+async def test_whoever_is_scraped_tells_of_all(tmp_path):
+    with _two(tmp_path) as (parent, url):
+        await _serves(url)
+        for _ in range(20):
+            body = {"model": "unheard", "messages": [{"role": "user", "content": "x"}]}
+            assert (await _once(url, "POST", "/v1/chat/completions", json=body)).status_code == 404
+        async with asyncio.timeout(60):  # each leaves its page once a second
+            while True:
+                told = {_requests(await _once(url, "GET", "/metrics")) for _ in range(10)}
+                if told == {20.0}:
+                    break
+                await asyncio.sleep(0.5)
+        parent.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(parent.wait, 30) == 0
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 async def test_no_orphan_when_the_parent_is_killed(tmp_path):
