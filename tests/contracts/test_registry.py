@@ -108,13 +108,6 @@ async def test_watch_comes_back_without_changes_too(registry):
         assert [await anext(views) for _ in range(3)] == [(), (), ()]
 
 
-async def test_a_demand_is_remembered_with_its_age(registry):
-    await registry.demand("tiny")
-    wanted = await registry.demanded()
-    assert list(wanted) == ["tiny"]
-    assert 0 <= wanted["tiny"] < 5
-
-
 async def test_a_command_reaches_every_listener_once_and_in_order(registry):
     orders = [Command(Verb.DRAIN, "code", 5.0, "n1"), Command(Verb.RESTART, "code", 6.0, "n2")]
     heard = [[], []]

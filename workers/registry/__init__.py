@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from workers.in_redis import connect
 from workers.registry.base import (
-    DEMAND_S,
     EXPIRY_S,
     Command,
     Registry,
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from workers.clock import Clock
 
 __all__ = [
-    "DEMAND_S",
     "EXPIRY_S",
     "REGISTRIES",
     "Command",

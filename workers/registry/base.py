@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Protocol
 import orjson
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator
 
     from workers.record import WorkerRecord
 
 EXPIRY_S = 10.0  # without a heartbeat a worker leaves rotation (contract, section 6: registry)
-DEMAND_S = 30.0  # how long a wish for a model that is not loaded stands
 POLL_S = 1.0  # how often `watch` looks without having been told of a change
 
 
@@ -87,14 +86,6 @@ class Registry(Protocol):
 
     def watch(self) -> AsyncGenerator[tuple[WorkerRecord, ...], None]:
         """The list now, again after each change, and at least every POLL_S."""
-        ...
-
-    async def demand(self, model: str) -> None:
-        """Say that a request waits for `model`, which no worker serves; stands for DEMAND_S."""
-        ...
-
-    async def demanded(self) -> Mapping[str, float]:
-        """Wanted models, each with the age of its last wish in seconds."""
         ...
 
     async def send(self, command: Command) -> int:

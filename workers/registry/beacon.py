@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from workers.state import WorkerState
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator
     from pathlib import Path
 
     from workers.record import WorkerRecord
@@ -64,14 +64,6 @@ class Beacon:
     def watch(self) -> AsyncGenerator[tuple[WorkerRecord, ...], None]:
         """The registry's."""
         return self._registry.watch()
-
-    async def demand(self, model: str) -> None:
-        """The registry's."""
-        await self._registry.demand(model)
-
-    async def demanded(self) -> Mapping[str, float]:
-        """The registry's."""
-        return await self._registry.demanded()
 
     async def send(self, command: Command) -> int:
         """The registry's."""

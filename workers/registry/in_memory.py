@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from workers.registry.base import DEMAND_S, EXPIRY_S, POLL_S, Command
+from workers.registry.base import EXPIRY_S, POLL_S, Command
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator
 
     from workers.clock import Clock
     from workers.record import WorkerRecord
@@ -21,7 +21,6 @@ class MemoryRegistry:
         self._clock = clock
         self._poll_s = poll_s
         self._records: dict[str, tuple[WorkerRecord, float]] = {}
-        self._demands: dict[str, float] = {}
         self._inboxes: list[asyncio.Queue[Command]] = []
         self._changed = asyncio.Event()
 
@@ -54,16 +53,6 @@ class MemoryRegistry:
                 await asyncio.wait_for(changed.wait(), self._poll_s)
             except TimeoutError:
                 continue
-
-    async def demand(self, model: str) -> None:
-        """Note the wish."""
-        self._demands[model] = self._clock.monotonic()
-
-    async def demanded(self) -> Mapping[str, float]:
-        """Ages in seconds of the wishes that still stand."""
-        now = self._clock.monotonic()
-        ages = {model: now - at for model, at in self._demands.items()}
-        return {model: age for model, age in ages.items() if age < DEMAND_S}
 
     async def send(self, command: Command) -> int:
         """Put the command into every listener's inbox."""

@@ -1,7 +1,7 @@
 """The registry that agents on many hosts and several gateways share.
 
 Keys: `specroute:worker:NAME` (the sealed record, expiring), `specroute:workers` (a set of names, so
-that listing needs no SCAN), `specroute:demand:MODEL` (expiring), `specroute:models_wanted` (a set).
+that listing needs no SCAN).
 Channels: `specroute:changed` (a name) and `specroute:commands` (a sealed command). Expiry is Redis'
 own, so the clocks of the hosts need not agree on anything.
 """
@@ -17,7 +17,7 @@ import structlog
 from workers.in_redis import OUTAGE, PubSub, Redis, key
 from workers.keys import SealBroken, seal, unseal
 from workers.record import WorkerRecord
-from workers.registry.base import DEMAND_S, EXPIRY_S, POLL_S, Command, RegistryUnavailable
+from workers.registry.base import EXPIRY_S, POLL_S, Command, RegistryUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -27,14 +27,13 @@ if TYPE_CHECKING:
         Callable,
         Iterable,
         Iterator,
-        Mapping,
     )
 
 log = structlog.get_logger(__name__)
 
 _T = TypeVar("_T")
 
-_NAMES, _WANTED = key("workers"), key("models_wanted")
+_NAMES = key("workers")
 _CHANGED, _COMMANDS = key("changed"), key("commands")
 _RECORD, _COMMAND = "record", "command"  # purposes of seals
 
@@ -81,25 +80,6 @@ class RedisRegistry:
                 await self._next_message(inbox)
                 with _translated():  # one list answers a burst of changes
                     await _empty(inbox)
-
-    async def demand(self, model: str) -> None:
-        """Note the wish; it expires by itself."""
-        with _translated():
-            async with self._client.pipeline(transaction=True) as pipe:
-                pipe.set(key("demand", model), b"1", px=_ms(DEMAND_S))
-                pipe.sadd(_WANTED, model)
-                await pipe.execute()
-
-    async def demanded(self) -> Mapping[str, float]:
-        """Ages in seconds of the wishes that still stand."""
-        with _translated():
-            models = await _members(self._client, _WANTED)
-            lefts = [await self._client.pttl(key("demand", model)) for model in models]
-            gone = [model for model, left in zip(models, lefts, strict=True) if left < 0]
-            if gone:
-                await self._client.srem(_WANTED, *gone)
-        pairs = zip(models, lefts, strict=True)
-        return {model: DEMAND_S - left / 1000.0 for model, left in pairs if left >= 0}
 
     async def send(self, command: Command) -> int:
         """Publish the sealed command; the number of agents that were listening."""

@@ -104,9 +104,7 @@ async def test_everything_else_is_the_registrys(tmp_path: Path) -> None:
     beacon = Beacon(inner, tmp_path / "new")
     ready = record(WorkerState.READY)
     await beacon.heartbeat(ready)
-    await beacon.demand("m")
     assert await inner.list() == await beacon.list() == (ready,)
-    assert set(await beacon.demanded()) == {"m"}
     assert await beacon.send(Command(Verb.DRAIN, "code", 0.0, "n")) == 0
     async with aclosing(beacon.watch()) as listings:
         assert await anext(listings) == (ready,)
