@@ -180,6 +180,9 @@ TEXTS: Final[Mapping[str, str]] = {
     "grounds": "What the classifier went by",
     "grounds_note": "Weights in log-odds towards each class, the strongest first. Words of the "
     "prompt are counted and summed, not shown.",
+    "seen": "What the classifier saw",
+    "yes": "yes",
+    "no": "no",
     "feature": "Feature",
     "decision": "Decision",
     "older": "Older",

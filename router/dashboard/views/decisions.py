@@ -144,6 +144,7 @@ def detail(context: Context, entry: Entry) -> Markup:
     """One decision: request, candidates with their costs, what came of it."""
     words, row = context.words, entry.row
     decision = {k: v for k, v in (row["decision"] or {}).items() if k != "candidates"}
+    seen = (row.get("grounds") or {}).get("features")
     return join(
         [
             el("h1", f"{words('request_id')} {row['id']}"),
@@ -154,6 +155,7 @@ def detail(context: Context, entry: Entry) -> Markup:
             el(
                 "div",
                 section(words("features"), facts(context, row["request"])),
+                section(words("seen"), facts(context, seen)) if seen else None,
                 section(words("decision"), facts(context, decision)),
                 section(words("outcome"), facts(context, row["outcome"])),
                 cls="columns",
@@ -191,7 +193,7 @@ def _candidate(context: Context, candidate: Mapping[str, Any], winner: str) -> t
 
 
 def _grounds(context: Context, grounds: Mapping[str, Any] | None) -> Sequence[Markup]:
-    """What the classifier saw, and what weighed most towards each class."""
+    """What weighed most towards each class."""
     words = context.words
     if not grounds:
         return (el("p", words("none"), cls="empty"),)
@@ -220,6 +222,8 @@ def facts(context: Context, values: Mapping[str, Any]) -> Markup:
 def _plain(context: Context, value: Any) -> str:
     if value is None or value == "":
         return context.words("none")
+    if isinstance(value, bool):
+        return context.words("yes" if value else "no")
     if isinstance(value, float):
         return f"{value:.5g}"
     if isinstance(value, dict):

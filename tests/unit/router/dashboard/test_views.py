@@ -146,7 +146,9 @@ def test_one_decision_shows_what_the_classifier_went_by() -> None:
     balanced(html)
     assert "lead:WRITE&gt;code" in html
     assert "+2.50" in html
+    assert "What the classifier saw" in html
     assert "n_messages" in html
+    assert "False" not in html  # a person reads "no"
 
 
 def test_a_refused_request_has_no_decision_to_show() -> None:
