@@ -125,8 +125,11 @@ async def test_each_speculative_mode_drafts(trio, tmp_path, mode, changes, field
         record = published.last
         assert record.state is S.READY, record.reason
         assert (record.effective_mode, record.slots, record.context) == (mode, 2, 1024)
+        assert record.arms == ()  # a stock build ignores a request's draft length
         _, timings = await ask(record, **fields)
         assert timings.draft_n
+        assert timings.acceptance_rate is not None
+        assert timings.acceptance_rate > 0.1
         async with client_of(record) as http:
             slots = (await http.get("/slots")).json()
         assert [slot["speculative"] for slot in slots] == [True, True]
