@@ -9,7 +9,7 @@ import pytest
 from router.access import Admission
 from router.core import NoWorker, Principal, Saturated
 from router.fleet import Fleet
-from tests.fakes.gateway import HandClock, record
+from tests.fakes.gateway import HandClock, decision, record
 
 
 class _Gate:
@@ -207,3 +207,18 @@ async def test_room_on_one_worker_wakes_only_those_who_could_use_it():
         wait.cancel()
     await asyncio.gather(*waits, return_exceptions=True)
     assert gate.admission.depth() == 0
+
+
+async def test_who_waits_for_what_and_how_long():
+    gate = _Gate()
+    held = await gate.ask("first", hold=True)
+    wished = decision(worker="other")
+    waits = asyncio.create_task(
+        gate.admission.admit(gate.attempt, Principal(), model="tiny", decided=lambda: wished)
+    )
+    await asyncio.sleep(0)
+    gate.clock.advance(7.0)
+    assert list(gate.admission.waiting()) == [(wished, 7.0)]
+    held.release()
+    (await waits).release()
+    assert list(gate.admission.waiting()) == []

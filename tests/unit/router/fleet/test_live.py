@@ -197,3 +197,10 @@ def test_listeners_hear_of_room():
     fleet.update([record(slots=2)])  # only a heartbeat: nothing to hear
     fleet.update([record(slots=3)])
     assert heard == [("plain", True), ("plain", False), (None, False)]
+
+
+def test_a_worker_that_does_not_serve_may_be_waited_for_but_not_taken():
+    fleet = _fleet(record(state=WorkerState.STOPPED, exclusive_group="gpu"))
+    assert fleet.reserve("plain") is None
+    fleet.update([record(exclusive_group="gpu")])
+    assert fleet.reserve("plain") is not None

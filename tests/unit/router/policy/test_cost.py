@@ -8,6 +8,7 @@ from router.policy.cost import CostModel
 from router.telemetry import Knowledge
 from tests.fakes.outcomes import classification, outcome
 from tests.fakes.routing import question, snapshot
+from workers.state import WorkerState
 
 
 def learned(*outcomes) -> CostModel:
@@ -108,3 +109,18 @@ def test_the_shortlist_keeps_the_fastest():
     kept = model.shortlist(model.prepare(question()), workers, 4)
     assert len(kept) == 4
     assert kept[0].name == "prose"
+
+
+def test_a_sleeper_costs_its_load_and_less_once_it_loads():
+    group = {"exclusive_group": "gpu", "load_s": 20.0}
+    states = (("ready", 1.0), ("stopped", 0.0), ("loading", 0.75))
+    workers = [
+        snapshot(name, record={**group, "state": WorkerState(name), "progress": progress})
+        for name, progress in states
+    ]
+    model = CostModel(Knowledge())
+    asked = question(*workers)
+    prices = model.price(model.prepare(asked), workers)
+    assert [price.estimate.swap_s for price in prices] == [0.0, 20.0, 5.0]
+    assert prices[1].total == pytest.approx(prices[0].total + 20.0)
+    assert prices[1].estimate.own_s == pytest.approx(prices[0].estimate.own_s + 20.0)

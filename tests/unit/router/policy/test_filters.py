@@ -126,3 +126,36 @@ def test_when_nobody_can_serve_the_refusal_says_why_for_each():
         eligible(question(gone, broken))
     with pytest.raises(NoWorker, match="none is known"):
         eligible(question(view=FleetView("tiny", ())))
+
+
+GROUP = {"exclusive_group": "gpu", "state": WorkerState.STOPPED}
+
+
+def test_a_worker_that_only_a_swap_keeps_away_is_told_apart():
+    asleep = snapshot("b", "mtp-n3", record=GROUP)
+    fit = eligible(question(snapshot("a", record={"exclusive_group": "gpu"}), asleep))
+    assert ([w.name for w in fit.workers], [w.name for w in fit.asleep]) == (["a"], ["b"])
+    assert fit.excluded == ()
+
+
+@pytest.mark.parametrize("changes", [{"mode": "mtp-n3"}, {"worker": "b"}])
+def test_what_only_a_sleeper_offers_waits_for_it(changes):
+    workers = (
+        snapshot("a", record={"exclusive_group": "gpu"}),
+        snapshot("b", "mtp-n3", record=GROUP),
+    )
+    assert [w.name for w in eligible(question(*workers, **changes)).workers] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("record", "changes"),
+    [
+        (GROUP | {"exclusive_group": None}, {}),
+        (GROUP | {"state": WorkerState.QUARANTINED}, {}),
+        (GROUP | {"context": 50}, {}),
+        (GROUP, {"features": features(has_images=True)}),
+    ],
+)
+def test_a_swap_would_not_help(record, changes):
+    fits = snapshot("a", record={"vision": True})
+    assert eligible(question(fits, snapshot("b", record=record), **changes)).asleep == ()
