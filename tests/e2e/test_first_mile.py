@@ -21,7 +21,7 @@ COUNTED = ("predicted_n", "draft_n", "draft_n_accepted")
 def _ask(client: openai.OpenAI, prompt, index: int) -> tuple[str, str, Timings, str]:
     """(class, mode, timings, text) of one answer; every second request streams."""
     body = prompt.body("tiny", max_tokens=48, seed=index)
-    extra = {"chat_template_kwargs": body.pop("chat_template_kwargs")}
+    extra = {key: body.pop(key) for key in ("chat_template_kwargs", "cache_prompt")}
     if index % 2 == 0:
         for key in ("stream", "stream_options"):
             del body[key]
