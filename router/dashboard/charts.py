@@ -185,7 +185,7 @@ class Interval(NamedTuple):
 
 
 _ROW: Final = 26
-_NAMES: Final = 178
+_NAMES: Final = 200
 _TEXTS: Final = 62
 
 

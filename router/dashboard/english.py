@@ -32,7 +32,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "sign_out": "Sign out",
     "token": "Admin token or API key",
     "token_hint": "The admin token may drain, restart and load workers. An API key, or the box "
-    "below, gives a read-only view. `specroute up` keeps the token in its state folder, "
+    "below, gives a read-only view. “specroute up” keeps the token in its state folder, "
     "in the file admin-token.",
     "view_only": "Read only",
     "wrong_token": "That token is not known here.",
@@ -48,7 +48,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "error_text": "The dashboard's log says why. The other views may still work.",
     "not_found": "There is no such page",
     "back": "Back",
-    "no_workers": "No worker is registered. Start an agent, or `specroute up`.",
+    "no_workers": "No worker is registered. Start an agent, or “specroute up”.",
     "no_traffic": "No requests in this time yet. Send one, and it shows here within seconds.",
     "no_gateway": "No gateway has reported in the last ten seconds.",
     "healthy": "All is well: {up} of {all} workers serve.",
