@@ -9,7 +9,7 @@ import sys
 import tempfile
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -21,6 +21,17 @@ if TYPE_CHECKING:
     from router.bench.plan import BenchPlan
 
 ROUTED = "routed"
+
+
+def parallel(_context: click.Context, _option: click.Parameter, value: str) -> tuple[int, ...]:
+    """Numbers of parallel requests from a list like 1,2,4."""
+    try:
+        found = tuple(int(part) for part in value.split(","))
+    except ValueError:
+        found = ()
+    if not found or min(found) < 1:
+        raise click.BadParameter(f"{value!r} is no list of positive numbers like 1,2,4")
+    return found
 
 
 @click.command()
@@ -38,7 +49,13 @@ ROUTED = "routed"
 @click.option("--warmup", default=2, show_default=True, help="Uncounted rounds first.")
 @click.option("--per-class", default=5, show_default=True, help="Prompts of each class in a round.")
 @click.option("--max-tokens", default=160, show_default=True)
-@click.option("--concurrency", default=1, show_default=True)
+@click.option(
+    "--concurrency",
+    default="1",
+    show_default=True,
+    callback=parallel,
+    help="Requests at a time; several, as in 1,2,4, are measured one after the other.",
+)
 @click.option("--seed", default=0, show_default=True)
 @json_option
 def bench(**options: Any) -> None:
@@ -55,54 +72,109 @@ def bench(**options: Any) -> None:
         raise click.UsageError("say what to measure: --quick, --config FILE or --url URL")
     from router.bench.figures import full_report
 
-    samples, plan = asyncio.run(_measure(options))
-    counted = [s for s in samples if s.job.round > 0]
-    report = full_report(counted, ROUTED, random.Random(options["seed"]))  # noqa: S311 - a bootstrap, no secret
-    failed = [s for s in counted if s.error]
-    if options["as_json"]:
-        print_json(report)
-    else:
-        _print(report, plan)
+    measured = asyncio.run(_measure(options))
+    reports = []
+    for samples, plan in measured.runs:
+        counted = [s for s in samples if s.job.round > 0]
+        rng = random.Random(options["seed"])  # noqa: S311 - a bootstrap, no secret
+        report = full_report(counted, ROUTED, rng) | {"concurrency": plan.concurrency}
+        reports.append(report)
+        if not options["as_json"]:
+            _print(report, plan)
+    _forecasts_and_json(reports, measured.forecasts, as_json=options["as_json"])
+    failed = [s for samples, _ in measured.runs for s in samples if s.job.round > 0 and s.error]
     if failed:
-        click.echo(f"{len(failed)} of {len(counted)} requests failed: {failed[0].error}", err=True)
+        click.echo(f"{len(failed)} requests failed: {failed[0].error}", err=True)
         sys.exit(1)
 
 
-async def _measure(options: dict[str, Any]) -> tuple[list[Sample], BenchPlan]:
-    from router.bench.load import run_jobs
+def _forecasts_and_json(
+    reports: list[dict[str, Any]], forecasts: dict[str, float] | None, *, as_json: bool
+) -> None:
+    """The first load's figures on top, as the contract has them, and every load's in a list."""
+    if as_json:
+        more = {"by_concurrency": reports} if len(reports) > 1 else {}
+        print_json(reports[0] | more | {"forecasts": forecasts})
+    elif forecasts:
+        print_table("90 % forecasts of routed requests", ["quantity", "value"], forecasts.items())
+
+
+class Measured(NamedTuple):
+    """Samples and plan of every load, and how the forecasts of routed requests held."""
+
+    runs: list[tuple[list[Sample], BenchPlan]]
+    forecasts: dict[str, float] | None
+
+
+async def _measure(options: dict[str, Any]) -> Measured:
+    runs = []
+    async with AsyncExitStack() as resources:
+        opened = await _open(options, resources)
+        for number, concurrency in enumerate(options["concurrency"]):
+            plan = _plan(options, opened.targets, concurrency, first=number == 0)
+            runs.append((await _run(opened.url, plan, options), plan))
+        forecasts = _forecasts(opened)
+    return Measured(runs, forecasts)
+
+
+def _plan(
+    options: dict[str, Any], targets: dict[str, str], concurrency: int, *, first: bool
+) -> BenchPlan:
     from router.bench.plan import BenchPlan
+
+    return BenchPlan(
+        targets,
+        rounds=options["rounds"],
+        warmup_rounds=options["warmup"] if first else min(1, options["warmup"]),
+        per_class=options["per_class"],
+        max_tokens=options["max_tokens"],
+        concurrency=concurrency,
+    )
+
+
+async def _run(url: str, plan: BenchPlan, options: dict[str, Any]) -> list[Sample]:
+    from router.bench.load import run_jobs
     from workers.clock import SystemClock
 
-    async with AsyncExitStack() as resources:
-        url, targets = await _open(options, resources)
-        plan = BenchPlan(
-            targets,
-            rounds=options["rounds"],
-            warmup_rounds=options["warmup"],
-            per_class=options["per_class"],
-            max_tokens=options["max_tokens"],
-            concurrency=options["concurrency"],
-        )
-        samples: list[Sample] = []
-        headers = {"authorization": f"Bearer {options['token']}"} if options["token"] else None
-        with progress_bar(plan.total) as advance:
-            rng = random.Random(options["seed"])  # noqa: S311 - an order, no secret
-            for jobs in plan.blocks(rng):
-                samples += await run_jobs(
-                    url,
-                    jobs,
-                    clock=SystemClock(),
-                    concurrency=plan.concurrency,
-                    headers=headers,
-                    on_sample=advance,
-                )
-    return samples, plan
+    samples: list[Sample] = []
+    headers = {"authorization": f"Bearer {options['token']}"} if options["token"] else None
+    with progress_bar(plan.total) as advance:
+        rng = random.Random(options["seed"])  # noqa: S311 - an order, no secret
+        for jobs in plan.blocks(rng):
+            samples += await run_jobs(
+                url,
+                jobs,
+                clock=SystemClock(),
+                concurrency=plan.concurrency,
+                headers=headers,
+                on_sample=advance,
+            )
+    return samples
 
 
-async def _open(options: dict[str, Any], resources: AsyncExitStack) -> tuple[str, dict[str, str]]:
-    """The gateway to measure and the targets: table name -> model to ask for."""
+def _forecasts(opened: Opened) -> dict[str, float] | None:
+    """How the forecasts of routed requests held, from the own stack's decision log."""
+    from router.simulation.forecasts import coverage
+    from router.simulation.replay import read_log
+
+    logs = sorted(opened.folder.glob("decisions*.jsonl")) if opened.folder else []
+    routed = opened.targets[ROUTED]
+    found = coverage(row for row in read_log(logs) if row["model"] == routed)
+    return found.as_dict() if found is not None else None
+
+
+class Opened(NamedTuple):
+    """The gateway to measure: its address, table name -> model to ask for, an own stack's state."""
+
+    url: str
+    targets: dict[str, str]
+    folder: Path | None = None
+
+
+async def _open(options: dict[str, Any], resources: AsyncExitStack) -> Opened:
     if options["url"]:
-        return options["url"], await _pins(options["url"], options["model"], options["token"])
+        pins = await _pins(options["url"], options["model"], options["token"])
+        return Opened(options["url"], pins)
     from router.bench.fleets import equal_fleets
     from router.cli.stack import StackOptions, running_stack
     from router.cli.tiny_config import write_tiny_config
@@ -113,7 +185,7 @@ async def _open(options: dict[str, Any], resources: AsyncExitStack) -> tuple[str
     stack = StackOptions(config, folder, "127.0.0.1", _free_port(), workers)
     click.echo(f"starting {len(workers)} workers", err=True)
     running = await resources.enter_async_context(running_stack(stack))
-    return running.url, targets
+    return Opened(running.url, targets, folder)
 
 
 def _free_port() -> int:

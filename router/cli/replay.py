@@ -15,8 +15,11 @@ _LOG = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.argument("logs", type=_LOG, nargs=-1, required=True)
 @click.option("--policy", default="learned", show_default=True, help="Name, or module:Name.")
 @click.option("--worker", default="", help="The worker of the static policy.")
+@click.option("--forecasts", is_flag=True, help="Judge the logged 90 % intervals instead.")
 @json_option
-def replay(logs: tuple[Path, ...], policy: str, worker: str, as_json: bool) -> None:
+def replay(
+    logs: tuple[Path, ...], policy: str, worker: str, forecasts: bool, as_json: bool
+) -> None:
     """Put the requests of decision LOGS (oldest first) before another policy.
 
     Only choices that the log leaves open can be judged: exit 1 when they are too few.
@@ -24,7 +27,31 @@ def replay(logs: tuple[Path, ...], policy: str, worker: str, as_json: bool) -> N
     \b
     Example:
       specroute replay .specroute/decisions.jsonl --policy static --worker plain
+      specroute replay .specroute/decisions.jsonl --forecasts
     """
+    if forecasts:
+        _forecasts(logs, as_json=as_json)
+    else:
+        _replay(logs, policy, worker, as_json=as_json)
+
+
+def _forecasts(logs: tuple[Path, ...], *, as_json: bool) -> None:
+    from router.simulation.forecasts import coverage
+    from router.simulation.replay import read_log
+
+    try:
+        found = coverage(read_log(logs))
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    if found is None:
+        raise click.ClickException("no answered request with a forecast in the log")
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        print_table("90 % forecasts", ["quantity", "value"], found.as_dict().items())
+
+
+def _replay(logs: tuple[Path, ...], policy: str, worker: str, *, as_json: bool) -> None:
     from router.policy import PolicySettings, build_policy
     from router.simulation.replay import TooLittleEvidence, read_log
     from router.simulation.replay import replay as run

@@ -59,8 +59,9 @@ class LearnedPolicy:
 
     def reserved(self, decision: RoutingDecision) -> None:
         """See `Policy.reserved`: the request enters the budget of exploration."""
-        totals = {c.worker: c.estimate.total_s for c in decision.candidates if c.estimate}
-        served = totals[decision.worker]
+        rows = [c for c in decision.candidates if c.estimate and not c.excluded_because]
+        totals = {(c.worker, c.mode): c.estimate.total_s for c in rows if c.estimate}
+        served = totals[decision.worker, decision.mode]
         explores = decision.reason is Reason.EXPLORATION
         self.explorer.budget.book(served - min(totals.values()) if explores else 0.0, served)
 
@@ -120,12 +121,14 @@ class LearnedPolicy:
     ) -> Pick:
         if request.home is not None:  # it just moved for a gain: do not gamble with it as well
             return Pick(best, 1.0, 0.0)
+        share = self._traffic.count(request.model, request.classification.workload_class)
+        tried = _one_of_each_arm(prices, best)
         options = [
             Option(p.total, p.spread, p.estimate.decode_s, p.estimate.samples, p.group)
-            for p in prices
+            for p in map(prices.__getitem__, tried)
         ]
-        share = self._traffic.count(request.model, request.classification.workload_class)
-        return self.explorer.pick(options, best, draw, share * self._set.horizon)
+        pick = self.explorer.pick(options, 0, draw, share * self._set.horizon)
+        return pick._replace(arm=tried[pick.arm])
 
     def _baseline(
         self, request: PolicyInput, prices: Sequence[Price], totals: list[float], best: int
@@ -159,6 +162,20 @@ class LearnedPolicy:
         epoch = int(request.wall // self._set.epoch_s)
         digest = blake2b(f"{self._set.seed}|{who}|{epoch}".encode(), digest_size=7).digest()
         return int.from_bytes(digest) / 2.0**56
+
+
+def _one_of_each_arm(prices: Sequence[Price], best: int) -> list[int]:
+    """The best one first, then the cheapest worker of every other arm.
+
+    Equal workers share what is known of them: trying the twin of the best one teaches nothing.
+    """
+    cheapest: dict[tuple[str, str], int] = {}
+    for index, price in enumerate(prices):
+        arm = (price.worker.record.spec_hash, price.worker.mode)
+        known = cheapest.get(arm)
+        if index == best or known is None or (known != best and price.total < prices[known].total):
+            cheapest[arm] = index
+    return [best, *(index for index in cheapest.values() if index != best)]
 
 
 def _only(request: PolicyInput) -> Reason:

@@ -143,3 +143,11 @@ def test_only_a_taken_slot_enters_the_budget_of_exploration():
     assert budget.share_spent == pytest.approx((own - best) / own)
     made.reserved(next(d for d in found if d.reason is Reason.PREDICTED_FASTEST))
     assert 0.0 < budget.share_spent < (own - best) / own
+
+
+def test_twins_of_the_best_worker_are_never_explored():
+    made = policy(baseline_share=0.0)
+    twins = [snapshot(f"twin{i}", "mtp-n3", record={"spec_hash": "same"}) for i in range(3)]
+    found = [made.choose(question(*twins, request_id=f"r{i}")) for i in range(300)]
+    assert {d.reason for d in found} == {Reason.PREDICTED_FASTEST}
+    assert len({d.worker for d in found}) == 1
