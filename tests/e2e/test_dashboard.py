@@ -82,7 +82,8 @@ def test_every_view_fits_and_is_accessible(browser, site: str, day: str, width: 
             page.goto(site + path)
             expect(page.locator("h1")).to_be_visible()
             assert overflow(page) <= 0, name
-            faults[name] = serious_faults(page)
+            if width != 1024:  # each colour scheme once: axe takes most of this test's time
+                faults[name] = serious_faults(page)
         assert not {name: found for name, found in faults.items() if found}
         assert not errors
 

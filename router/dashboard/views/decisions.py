@@ -221,7 +221,7 @@ def facts(context: Context, values: Mapping[str, Any]) -> Markup:
 
 def _plain(context: Context, value: Any) -> str:
     if value is None or value == "":
-        return context.words("none")
+        return "–"
     if isinstance(value, bool):
         return context.words("yes" if value else "no")
     if isinstance(value, float):
