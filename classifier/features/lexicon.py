@@ -19,12 +19,19 @@ CONCEPTS: Final[dict[str, str]] = {
         микросервис* сайт сайта страничк* приложени* бот бота конфиг* утилит* модуль юнит-тест*
         юнит-тесты código funcion función funciones clase programa programas consulta
         skript funktion funktionen programm klasse abfrage fonction fonctions programme requête
-        funzione codice função funkcj* kod kodu skrypt* fonksiyon* функці* програм* скрипту""",
+        funzione codice função funkcj* kod kodu skrypt* fonksiyon* функці* програм* скрипту
+        migration migrations pipeline wrapper plugin plugins formula formulas handler
+        callback iterator singleton subclass testcase cronjob playbook deployment manifest
+        декоратор* миграци* пайплайн* обёртк* плагин* формул* обработчик* генератор*
+        скриптик* телеграм-бот* бинарн* dekorator decorador décorateur migración formel fórmula
+        formule""",
     "CODEV": """implement implements refactor debug compile deploy parse optimise optimize
         vectorize transpile minify lint dockerize containerize scaffold autocomplete
         реализуй* реализовать реализация отрефактор* рефактор* отлад* скомпилир* запрограммир*
         закодь* накодь* напрогай имплемент* задеплой* распарс* implementa implementiere
-        implementieren implémente implémenter implemente programmiere programma""",
+        implementieren implémente implémenter implemente programmiere programma
+        сверстай* сверстать залогируй* захардкодь* распарсить мокни напиши-код mock stub benchmark
+        hardcode serialize deserialize memoize paginate throttle debounce""",
     "TECH": """python javascript typescript java kotlin scala rust golang c++ cpp c# csharp php ruby
         perl swift bash shell powershell sql sqlite mysql postgres postgresql mongodb redis html
         html5 css css3 scss svg react vue angular svelte nextjs nodejs node express django flask
@@ -34,10 +41,23 @@ CONCEPTS: Final[dict[str, str]] = {
         bootstrap tailwind webpack pytest junit selenium async await lambda dict tuple array arrays
         int string boolean linkedlist hashmap struct enum stdin stdout http https url json5 protobuf
         питон* пайтон* джаваскрипт* джава шарп* плюсах реакт* джанго линукс* баш докер* эксель*
-        массив* строк* переменн* цикл* рекурси* указател*""",
+        массив* строк* переменн* цикл* рекурси* указател*
+        prolog lisp ocaml julia dart flutter swiftui jetpack android ios wordpress elasticsearch
+        kafka rabbitmq celery airflow dbt spark hadoop bigquery clickhouse cassandra dynamodb
+        supabase firebase aws s3 ec2 gcp azure heroku vercel netlify cloudflare helm prometheus
+        grafana k8s kubectl systemd cronjob iptables ssh rsync grep awk sed jq curl wget ffmpeg
+        imagemagick vim emacs tmux zsh cmake gradle maven npm yarn pnpm vite babel eslint jest
+        mocha cypress playwright puppeteer scrapy beautifulsoup aiohttp asyncio pydantic
+        sqlalchemy alembic prisma sequelize hibernate websocket websockets grpc oauth jwt openapi
+        swagger webhook webhooks canvas webgl threejs d3 pygame tkinter qt unity godot arduino
+        esp32 grok logstash bfs dfs dijkstra quicksort mergesort memoization iterator mutex
+        goroutine goroutines coroutine coroutines localstorage div dom iframe uuid base64 utf-8
+        ascii nullable varchar вебсокет* постгрес* кубернетес* докерфайл* фронтенд* бэкенд*
+        бекенд* тайпскрипт* флаттер* андроид* редис* кафк* айфрейм* асинхронн* многопоточн*""",
     "JSON": """json jsonl yaml yml xml toml schema schemas ini key-value keys fields json-object
         джсон* жсон* ямл* схем* ключ ключи ключами ключей поля полями полей schlüssel felder clés
-        champs campos claves""",
+        champs campos claves
+        key-values objects payload пейлоад*""",
     "TABLE": """table tables tabular csv tsv spreadsheet column columns rows таблиц* табличк*
         табличн* столбец столбц* колонк* tabla tablas columnas tabelle spalten tableau colonnes
         tabella colonne tabela colunas tabel* tablo таблиц* стовпц* comparison-table""",
@@ -52,7 +72,11 @@ CONCEPTS: Final[dict[str, str]] = {
         reasons ways things facts questions usernames slogans headlines имена имён имен названи*
         иде* идей примеры примеров дат даты телефон* почт* сущност* ключев* тег* хэштег* синоним*
         антоним* заголовк* ингредиент* советов способ* вариант* фактов вопросов причин nombres
-        ejemplos ideen beispiele namen noms exemples idées nomi esempi idee""",
+        ejemplos ideen beispiele namen noms exemples idées nomi esempi idee
+        headline surnames verbs nouns adjectives countries capitals states cities planets digits
+        letters quiz questionnaire characters-list фамили* глагол* существительн* прилагательн*
+        столиц* викторин* хештег* слоган* titulares títulos verbos überschriften titel verben
+        titres verbes noms-propres states-list ideas-list preguntas fragen""",
     "EXTRACT": """extract extracts pull parse-out identify detect spot retrieve извлеки* извлечь
         вытащи* выдели* вычлени* достань extrae extraiga extrahiere extrahieren extrais extrayez
         estrai extraia wyodrębnij витягни* exzerpier*""",
@@ -124,7 +148,9 @@ CONCEPTS: Final[dict[str, str]] = {
         заключени* описани* поздравлен* тост тоста заметк* рецензи* реферат* очерк* ensayo artículo
         carta correo párrafo discurso aufsatz artikel brief absatz rede beitrag rédaction lettre
         paragraphe discours saggio articolo lettera discorso ensaio carta artigo rozprawk* list-do
-        mektup makale лист твір""",
+        mektup makale лист твір
+        column op-ed testimonial obituary blurb resignation recommendation pitch колонк* некролог*
+        презентаци* пресс-релиз* резюме-письмо""",
     "ROLE": """act pretend roleplay role-play role-playing imagine persona character impersonate
         stay-in-character представь* притвор* роль роли сыграй* вообраз* персонаж* образе actúa
         imagina finge stell spiele-die-rolle imagine joue agis immagina fingi wciel уяви*""",
@@ -160,6 +186,16 @@ CONCEPTS: Final[dict[str, str]] = {
     "OPINION": """opinion believe argue argument debate perspective agree view thoughts ethical
         moral мнени* считаешь аргумент* спор взгляд* согласен этичн* мораль* opinas opinión meinung
         denkst penses avis pensi opinião""",
+    "ABOUT": """about whether regarding concerning про насчёт насчет касательно über sobre acerca
+        concernant riguardo""",
+    "PERSON": """programmer developer engineer scientist teacher nurse doctor boss manager colleague
+        coworker brother sister mother mom mum father dad son daughter wife husband friend friends
+        neighbour neighbor landlord grandmother grandma grandpa kid kids child children
+        программист* разработчик* инженер* учител* врач* начальник* коллег* брат брата брату сестр*
+        мама маме мамой папа папе отец отцу сын сыну дочь дочери жена жене муж мужу друг друга другу
+        подруг* сосед* бабушк* дедушк* дети детям ребён* ребенок ребенк* hermano hermana madre padre
+        hijo amigo amiga jefe bruder schwester mutter vater freund freundin chef kollege frère
+        sœur mère père ami amie patron collègue""",
     "SOLVE": """solve solving calculate compute evaluate integrate differentiate derive prove proof
         factorize determine verify estimate реши решите решить решение вычисли* вычислите рассчита*
         найдите докажи* докажите доказать упрости* разложи* выведи-формулу resuelve calcula halla
@@ -237,7 +273,8 @@ CONCEPTS: Final[dict[str, str]] = {
         block формат* формате виде структур* шаблон* разделител* запятую запятые формате-json
         formato format-de forme""",
     "LENGTH": """words word sentences lines characters слов слова предложени* строк-текста символов
-        palabras frases wörter sätze mots phrases parole frasi palavras słów""",
+        palabras frases wörter sätze mots phrases parole frasi palavras słów
+        слово словом wort palabra mot parola""",
     "BRIEF": """brief briefly short concise concisely quick quickly одним коротк* лаконич* сжато
         breve corto kurz bref court curto krótk*""",
     "DETAIL": """detailed detail details thorough comprehensive depth long in-depth extensive
@@ -289,7 +326,7 @@ ZH_CONCEPTS: Final[dict[str, str]] = {
     "EXPLAIN": "解释 说明 描述 介绍 讲解 阐述 分析 説明 설명 谈谈",
     "TELL": "告诉我 聊聊 讲讲 说说 陪我 教えて 話して",
     "STORY": "故事 诗 小说 童话 歌词 笑话 寓言 俳句 剧本 物語 이야기",
-    "ESSAY": "文章 作文 邮件 信 博客 演讲 段落 报告 评论 广告 简介 短文 エッセイ メール 散文",
+    "ESSAY": "祝酒词 致辞 文案 文章 作文 邮件 信 博客 演讲 段落 报告 评论 广告 简介 短文 散文",
     "ROLE": "扮演 假装 假设你 想象 你是一个 你是一名 角色 作为一名 作为一个",
     "STYLE": "风格 语气 口吻 幽默 文风",
     "ADVICE": "建议 推荐 应该 怎么办 该不该 值得 アドバイス おすすめ 추천",
@@ -300,6 +337,8 @@ ZH_CONCEPTS: Final[dict[str, str]] = {
     "MANY": "多少 几个 几只 几天 几岁 多久 いくつ 몇",
     "COMPARE": "比较 对比 区别 不同 优缺点 差异 違い 비교",
     "OPINION": "看法 观点 认为 觉得 意見",
+    "ABOUT": "关于 について",
+    "PERSON": "程序员 哥哥 姐姐 弟弟 妹妹 妈妈 爸爸 朋友 同事 老板 老师 医生 孩子",
     "SOLVE": "求解 计算 解方程 证明 求 算出 算一算 解いて 計算 계산 풀어",
     "MATH": "方程 积分 导数 概率 面积 体积 三角形 平方 质数 百分 数列 矩阵 根号 角度 余数 方程式",
     "UNIT": "公里 千米 小时 分钟 元 公斤 千克 厘米 米 升 岁 天 块钱",

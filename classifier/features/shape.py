@@ -41,6 +41,17 @@ _SPOKEN_CHOICE: Final = (
     "ja oder nein",
     "oui ou non",
 )
+_ONE_WORD: Final = (
+    "one word",
+    "single word",
+    "одним словом",
+    "одно слово",
+    "una palabra",
+    "einem wort",
+    "ein wort",
+    "un mot",
+    "seul mot",
+)
 _HOW_TO: Final = (
     "how to ",
     "how do i ",
@@ -142,6 +153,10 @@ def _add_phrases(text: PromptText, concepts: Sequence[str], out: list[str]) -> N
     """A choice between named answers, and "how do I do this" (about code or not)."""
     if _offers_choice(text, concepts):
         out.append("x:choice")
+    if "LENGTH" in concepts:
+        ends = f"{text.first}\n{text.last}".lower()
+        if any([phrase in ends for phrase in _ONE_WORD]):  # noqa: C419  (half the time)
+            out.append("x:oneword")
     if "HOW" not in concepts and "WHAT" not in concepts:
         return
     start = text.first[:_PHRASE_CHARS].lower()

@@ -13,6 +13,7 @@ from classifier.dataset import read
 from classifier.evaluate import evaluate, report
 
 SWITCHES = Path(__file__).parents[1] / "data" / "classifier" / "switches.jsonl"
+FRESH = SWITCHES.with_name("fresh.jsonl")
 SCHEMA = {"type": "json_schema", "json_schema": {"name": "out", "schema": {"type": "object"}}}
 
 
@@ -26,6 +27,14 @@ def test_conversations_whose_last_turn_changes_the_class(predictor):
     assert figures["n"] == 120
     assert figures["macro_f1"] >= 0.85
     assert min(part["macro_f1"] for part in figures["by_language"].values()) >= 0.85
+
+
+def test_prompts_in_styles_that_no_training_group_has(predictor):
+    figures = report(evaluate(read(FRESH), predictor, lambda: 0.0))
+    assert figures["n"] >= 300
+    assert figures["macro_f1"] >= 0.88
+    many = [part["accuracy"] for part in figures["by_language"].values() if part["n"] >= 30]
+    assert min(many) >= 0.85
 
 
 @pytest.mark.parametrize(

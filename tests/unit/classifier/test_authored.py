@@ -1,6 +1,8 @@
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from classifier.authored import GROUP, rows, sections
 from classifier.classes import CLASS_OF_KIND
 from classifier.dataset import read
@@ -33,8 +35,10 @@ def test_no_blank_is_left_open():
     assert not [turn for turn in user_turns(rows()) if "{topic}" in turn or "{n}" in turn]
 
 
-def test_no_turn_of_the_test_conversations_is_trained_on():
-    lasts = {row.body["messages"][-1]["content"].lower() for row in read(DATA / "switches.jsonl")}
+@pytest.mark.parametrize("name", ["switches.jsonl", "fresh.jsonl"])
+def test_no_turn_of_the_test_conversations_is_trained_on(name):
+    found = [row.body for row in read(DATA / name)]
+    lasts = {body["messages"][-1]["content"].lower() for body in found if "messages" in body}
     assert not lasts & {turn.lower() for turn in user_turns(rows())}
 
 

@@ -23,7 +23,7 @@ from classifier.train import TrainConfig, train
 
 pytestmark = pytest.mark.slow
 
-EXPERIMENT = Experiment(kind="extraction")
+EXPERIMENT = Experiment(kind="tool_call")
 
 
 @pytest.fixture(scope="module")
