@@ -51,6 +51,7 @@ _STEP: Final = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _EQUATION: Final = re.compile(r"[\w)²³]\s*[=≈]\s*[-−(\w√\\]|\\\(|\\\[|\\frac|\$\$")
+_SUM: Final = re.compile(r"\d\s*[-+*/×÷−]\s*\d[^=\n]{0,40}=\s*[-−]?\d")
 _FINAL: Final = re.compile(
     r"\b(?:answer|ответ)\b\s*(?:is|:|—|-|=)|\\boxed|####|答案", re.IGNORECASE
 )
@@ -171,10 +172,13 @@ def _plain_kind(text: str) -> tuple[str, float]:
 
 
 def _derivation(text: str) -> tuple[str, float] | None:
-    """Worked reasoning: step and conclusion words with equations, or with a stated answer."""
+    """Worked reasoning: step and conclusion words with equations, or with a stated answer; one sum
+    that leads to a stated answer is enough."""
     steps = len(_STEP.findall(text))
     equations = len(_EQUATION.findall(text))
     final = _FINAL.search(text) is not None
+    if final and _SUM.search(text):
+        return "math", 0.8
     if equations >= 2 and steps + equations + final >= MIN_DERIVATION_MARKS:
         code_like = sum(1 for line in text.splitlines() if _CODE_LINE.search(line))
         if code_like <= 0.5 * len(text.splitlines()) or steps >= 2:
