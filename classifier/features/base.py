@@ -7,7 +7,6 @@ of the texts are kept (a 200 KB conversation costs what a short one does); lengt
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
 USER_HEAD: Final = 240
@@ -94,40 +93,58 @@ def _text_or_empty(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-@dataclass(slots=True)
-class _Scan:
-    """Running result of one pass over the messages."""
+class _Scan(NamedTuple):
+    """What one pass over the messages finds."""
 
-    system: str = ""
-    user: str = ""
-    previous_user: str = ""
-    answer: str = ""
-    last: str = ""
-    last_role: str = ""
-    n_messages: int = 0
-    n_user: int = 0
-    chars: int = 0
-    images: bool = False
+    system: str
+    user: str
+    previous_user: str
+    answer: str
+    last: str
+    last_role: str
+    n_messages: int
+    n_user: int
+    chars: int
+    images: bool
 
-    def add(self, message: object) -> None:
-        if not isinstance(message, Mapping):
-            return
-        role = _text_or_empty(message.get("role"))
-        content = message.get("content")
-        text = content if isinstance(content, str) else flatten(content)
-        self.n_messages += 1
-        self.chars += len(text)
+
+def _scan(messages: Sequence[object]) -> _Scan:
+    """Reads every message once; names are local because a conversation has hundreds of them."""
+    system = user = previous_user = answer = last = ""
+    role: Any = ""
+    n_messages = n_user = chars = 0
+    images = False
+    for message in messages:
+        if message.__class__ is not dict and not isinstance(message, Mapping):
+            continue
+        role, content = message.get("role"), message.get("content")
+        if content.__class__ is str:
+            last = content
+        else:
+            last = flatten(content)
+            images = images or _has_image(content)
+        n_messages += 1
+        chars += len(last)
         if role == "user":
-            self.n_user += 1
-            self.previous_user, self.user = self.user, text
+            n_user += 1
+            previous_user, user = user, last
         elif role == "assistant":
             # An empty turn is a tool call: what matters is the last thing said in words.
-            self.answer = text or self.answer
-        elif role in _SYSTEM_ROLES:
-            self.system = f"{self.system}\n{text[-4096:]}" if self.system else text
-        self.last, self.last_role = text, role
-        if content.__class__ is list:
-            self.images = self.images or _has_image(content)
+            answer = last or answer
+        elif role.__class__ is str and role in _SYSTEM_ROLES:
+            system = f"{system}\n{last[-4096:]}" if system else last
+    return _Scan(
+        system,
+        user,
+        previous_user,
+        answer,
+        last,
+        _text_or_empty(role),
+        n_messages,
+        n_user,
+        chars,
+        images,
+    )
 
 
 def _messages(payload: Mapping[str, Any]) -> tuple[Sequence[object], bool]:
@@ -173,9 +190,7 @@ def _tools(payload: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:
 def read(payload: Mapping[str, Any]) -> PromptText:
     """Chat, completion, responses or Anthropic body to windows; unknown shapes read as empty."""
     messages, is_completion = _messages(payload)
-    scan = _Scan()
-    for message in messages:
-        scan.add(message)
+    scan = _scan(messages)
     top = payload.get("system") or payload.get("instructions")
     system = flatten(top) if top is not None and not scan.system else scan.system
     prefilled = scan.last_role == "assistant"

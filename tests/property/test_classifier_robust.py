@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from classifier import KINDS, Memory, RuleClassifier, WorkloadClass, blend, extract, load
+from classifier import (
+    KINDS,
+    Memory,
+    Remembered,
+    RuleClassifier,
+    WorkloadClass,
+    blend,
+    extract,
+    load,
+)
 from classifier.classes import CLASS_OF_KIND
 from classifier.produced import label_output
 
@@ -86,7 +95,7 @@ def test_any_answer_is_labelled(text, reasoning, cut):
 def test_memory_stays_bounded_and_blends_to_probabilities(events):
     memory = Memory(max_entries=4)
     for key, kind, now, length in events:
-        memory.record([key], kind, now=now, accepted_length=length)
+        memory.record(Remembered((key,), kind, now, length))
     assert len(memory) <= 4
     body = {"messages": [{"role": "user", "content": "tell me more"}]}
     said = load().predict(extract(body))

