@@ -128,7 +128,7 @@ class Residency:
         if chosen is None:
             return None
         why = "does better of late" if self._plan == _FOLLOW else "does better with this mix"
-        saved = self._sums[resident.name] - self._sums[self._plan]
+        saved = self._sums.get(resident.name, 0.0) - self._sums[self._plan]
         said = f"{wanted} {why}: {saved:.1f} s over the last hours, a swap costs {dearest:.1f}"
         return Swap(wanted, said, chosen.load_s + cache_s)
 
