@@ -53,6 +53,7 @@ class Strategy(CustomLogger):  # type: ignore[misc]
         self._predictor = load()
         self._running: dict[str, deque[float]] = {}  # by deployment: when each request began
         self.last: RoutingDecision | None = None  # for whoever wants to see why
+        self.learned = 0  # answers learned from
 
     async def async_filter_deployments(
         self,
@@ -92,6 +93,7 @@ class Strategy(CustomLogger):  # type: ignore[misc]
         features, found = self._read(payload)
         began = kwargs.get("completion_start_time") or start_time
         timings = timings_of(response_obj, end_time - began)
+        self.learned += 1
         record = _record(_group(kwargs), {"model_info": info})
         self._policy.observe(
             Outcome(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import subprocess
 import sys
 
@@ -34,6 +35,13 @@ KEY = "key-of-the-remote"
 def library():
     """Imported before a client waits: that alone can take half a minute on a busy machine."""
     return litellm_provider._load()
+
+
+@pytest.fixture(autouse=True)
+def swept():
+    """What litellm leaves to the collector is collected here, where it is forgiven."""
+    yield
+    gc.collect()
 
 
 def _remote(url: str, **changes) -> Remote:
