@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from hashlib import blake2b
 from math import exp, lgamma, log
 from typing import Any, Final, NamedTuple
@@ -222,7 +223,17 @@ def blend(classification: Classification, evidence: Evidence) -> Classification:
 
 def _expected_shares(evidence: Evidence) -> dict[str, float]:
     """Probability of each class in the next answer, the text not considered."""
-    counts = {c.value: evidence.by_class.get(c.value, 0.0) for c in CLASSES}
+    counts = [round(evidence.by_class.get(name, 0.0), 2) for name in _NAMES]
+    return dict(zip(_NAMES, _shares_after(*counts), strict=True))
+
+
+_NAMES: Final = tuple(c.value for c in CLASSES)
+
+
+@lru_cache(maxsize=4096)
+def _shares_after(*seen: float) -> tuple[float, ...]:
+    """The same of the classes' counts, which hardly change from one request to the next."""
+    counts = dict(zip(_NAMES, seen, strict=True))
     total = sum(counts.values())
     usual = {name: MIXED_STRENGTH * share for name, share in USUAL_MIX.items()}
     mixed = {name: (counts[name] + usual[name]) / (total + MIXED_STRENGTH) for name in counts}
@@ -236,7 +247,7 @@ def _expected_shares(evidence: Evidence) -> dict[str, float]:
     fits_mixed += sum(lgamma(counts[n] + usual[n]) - lgamma(usual[n]) for n in counts)
     odds = SINGLE_PURPOSE / (1.0 - SINGLE_PURPOSE) * exp(min(50.0, fits_single - fits_mixed))
     trust = odds / (1.0 + odds)
-    return {name: trust * single[name] + (1.0 - trust) * mixed[name] for name in counts}
+    return tuple(trust * single[name] + (1.0 - trust) * mixed[name] for name in counts)
 
 
 def _seen_kind(evidence: Evidence, workload_class: WorkloadClass) -> str:

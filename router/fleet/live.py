@@ -96,13 +96,16 @@ class _Worker:
         return used + context_tokens <= self.record.context
 
     def snapshot(self, now: float) -> WorkerSnapshot:
-        reason = self.unavailable(now)
+        held, reason = self.held, self.unavailable(now)
+        count = len(held)
+        # Reservation.remaining_tokens written out: there may be hundreds, at every request.
+        left = [max(1.0, r.expected_tokens - r.produced) for r in held] if count else ()
         return WorkerSnapshot(
             record=self.record,
             slots=self.slots,
-            in_flight=len(self.held),
-            total_in_flight=len(self.held) + self.elsewhere,
-            remaining_tokens=tuple([r.remaining_tokens for r in self.held]),
+            in_flight=count,
+            total_in_flight=count + self.elsewhere,
+            remaining_tokens=tuple(left),
             available=not reason,
             unavailable_reason=reason,
         )

@@ -1,6 +1,6 @@
 """CPU of the gateway process per request and per chunk, everything on, and where it goes.
 
-    python tests/perf/profile_gateway.py [--seconds-of py-spy FILE]
+    python tests/perf/profile_gateway.py [--spy PY_SPY] [--processes N]
 
 A short version of the comparison for whoever changes the data path: only our gateway, no peers.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import click
@@ -35,13 +36,14 @@ CASES = {
 @click.option("--out", default="profile.txt", show_default=True)
 @click.option("--only", type=int, help="Number of one case.")
 @click.option("--times", default=2, show_default=True)
-def main(spy: str | None, out: str, only: int | None, times: int) -> None:
+@click.option("--processes", default=1, show_default=True, help="Serving processes.")
+def main(spy: str | None, out: str, only: int | None, times: int, processes: int) -> None:
     """Print CPU microseconds per request of each case."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         stub = start_stub(folder)
         try:
-            ours = start_ours(folder, stub.port)
+            ours = start_ours(folder, stub.port, processes)
         except RuntimeError:
             stub.stop()
             raise
@@ -54,10 +56,15 @@ def main(spy: str | None, out: str, only: int | None, times: int) -> None:
                 watcher = _spy(spy, ours.process.pid, out) if spy else None
                 for _ in range(times):
                     before = ours.cpu_s()
+                    begin = time.monotonic()
                     sample = uvloop.run(run(load, ours.port, ours.headers + extra))
+                    rate = load.connections * load.each / (time.monotonic() - begin)
                     used = ours.cpu_s() - before
                     each = 1e6 * used / (load.connections * load.each)
-                    click.echo(f"{case:28s} {each:8.0f} us/request  failures {sample.failures}")
+                    click.echo(
+                        f"{case:28s} {each:8.0f} us/request {rate:8.0f} /s  "
+                        f"failures {sample.failures}"
+                    )
                     if sample.chunks:
                         click.echo(f"{'':28s} {1e5 * used / sample.chunks:8.2f} s/100k chunks")
                 if watcher:

@@ -218,7 +218,7 @@ general_settings: {{master_key: {KEY}}}
     return target
 
 
-def start_ours(folder: Path, backend: int) -> Target:
+def start_ours(folder: Path, backend: int, processes: int = 1) -> Target:
     """`specroute gateway` with Redis, a key, metrics, log lines and decision log; three workers."""
     from router.cli.embedded_redis import find_binary, redis_argv, socket_path
 
@@ -229,7 +229,7 @@ def start_ours(folder: Path, backend: int) -> Target:
     port, config = free_port(), folder / "specroute.yaml"
     config.write_text(
         f"""redis: {{url: "unix://{path}"}}
-server: {{host: 127.0.0.1, port: {port}}}
+server: {{host: 127.0.0.1, port: {port}, processes: {processes}}}
 auth: {{cluster_secret: secret-of-the-comparison, admin_token: {KEY}-admin,
   keys: [{{label: bench, key: {KEY}}}]}}
 models: [{{name: tiny}}]

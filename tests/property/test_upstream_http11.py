@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.http11_driver import drive, split
+from tests.support.http11_driver import drive, pumped, split
 
 TOKEN = st.text("abcdefghijklmnopqrstuvwxyzABCXYZ0123456789-_", min_size=1, max_size=12)
 VALUE = st.text("".join(chr(code) for code in range(33, 127)) + " ", min_size=1, max_size=30).map(
@@ -75,6 +75,24 @@ def test_valid_answer_is_understood_at_any_split(answer, cuts):
     assert (result.status, result.headers) == (answer.status, answer.headers)
     assert (result.body, result.error) == (answer.body, "")
     assert result.reused == answer.reusable
+
+
+@given(answers(), st.lists(st.integers(0, 10_000), max_size=8))
+def test_a_pumped_answer_is_the_same_at_any_split(answer, cuts):
+    result = pumped(*split(answer.data, cuts))
+    assert (result.status, result.headers) == (answer.status, answer.headers)
+    assert (result.body, result.error) == (answer.body, "")
+    assert result.reused == answer.reusable
+
+
+@given(answers(), st.integers(0, 10_000), st.lists(st.integers(0, 10_000), max_size=4))
+def test_a_pumped_answer_that_is_cut_is_never_taken_for_a_whole_one(answer, cut, cuts):
+    data = answer.data[: cut % len(answer.data)]
+    result = pumped(*split(data, cuts))
+    framed = any(n in (b"content-length", b"transfer-encoding") for n, _ in answer.headers)
+    if framed or result.status == 0:
+        assert result.error == "UpstreamFailed"
+    assert answer.body.startswith(result.body)
 
 
 @settings(max_examples=30)

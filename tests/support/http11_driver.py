@@ -145,3 +145,38 @@ def split(data: bytes, cuts: list[int]) -> list[bytes]:
     """`data` cut at the given places."""
     bounds = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
     return [data[a:b] for a, b in pairwise(bounds) if a < b]
+
+
+def pumped(*parts: bytes, eof: bool = True, **fields: Any) -> Result:
+    """The same with the answer pumped while it comes, its reader busy now and then."""
+    driver = Driver(**fields)
+    return _LOOP.run_until_complete(_pump(driver, parts, eof=eof))
+
+
+async def _pump(driver: Driver, parts: tuple[bytes, ...], *, eof: bool) -> Result:
+    exchange, pieces, error = driver.exchange, [], ""
+
+    def take(piece: bytes) -> bool:
+        pieces.append(piece)
+        if len(pieces) % 3 == 0:
+            _LOOP.call_soon(exchange.resume)
+        return len(pieces) % 3 > 0
+
+    async def read() -> None:
+        await exchange.head
+        pieces.append(await exchange.pump(take))
+
+    reading = _LOOP.create_task(read())
+    await asyncio.sleep(0)
+    for part in parts:
+        driver.feed(part)
+        await asyncio.sleep(0)
+    reused = driver.connection in driver.pool.idle and not driver.transport.aborted
+    if eof:
+        driver.eof()
+    try:
+        await reading
+    except GatewayError as caught:
+        error = type(caught).__name__
+    body = b"".join(pieces)
+    return Result(exchange.status, exchange.headers, body, error, reused, tuple(pieces))

@@ -106,3 +106,80 @@ async def test_a_head_nobody_waits_for_any_more(line):
     exchange.begin(200, [])
     exchange.finish()
     assert exchange.status == 200
+
+
+async def _pumping(exchange: HTTP11Response, take) -> asyncio.Task[bytes]:
+    task = asyncio.ensure_future(exchange.pump(take))
+    await asyncio.sleep(0)
+    return task
+
+
+async def test_a_pump_hands_over_at_once_and_keeps_what_came_with_the_end(line):
+    exchange, got = begun(line), []
+    exchange.push(b"before")
+    task = await _pumping(exchange, lambda chunk: got.append(chunk) or True)
+    exchange.push(b"now")
+    assert got == [b"before", b"now"]
+    exchange.push(b"last", is_last=True)
+    exchange.finish()
+    assert await task == b"last"
+    assert got == [b"before", b"now"]
+    assert exchange.is_over
+
+
+async def test_what_had_come_whole_is_not_pumped_at_all(line):
+    exchange, got = begun(line), []
+    exchange.push(b"a")
+    exchange.push(b"b", is_last=True)
+    exchange.finish()
+    assert await exchange.pump(lambda chunk: got.append(chunk) or True) == b"b"
+    assert got == [b"a"]
+
+
+async def test_a_full_taker_stops_the_worker_and_is_not_the_workers_lateness(line):
+    exchange = begun(line)
+    task = await _pumping(exchange, lambda chunk: False)
+    assert exchange.is_awaited
+    exchange.push(b"x")
+    assert line.calls == ["pause"]
+    assert not exchange.is_awaited
+    exchange.resume()
+    assert line.calls == ["pause", "resume"]
+    assert exchange.is_awaited
+    exchange.finish()
+    assert await task == b""
+
+
+async def test_a_worker_that_breaks_off_is_told_after_its_bytes(line):
+    exchange, got = begun(line), []
+    task = await _pumping(exchange, lambda chunk: got.append(chunk) or True)
+    exchange.push(b"x")
+    exchange.finish(UpstreamFailed("broken"))
+    with pytest.raises(UpstreamFailed, match="broken"):
+        await task
+    assert got == [b"x"]
+
+
+async def test_a_takers_own_fault_comes_back_to_it_and_ends_the_exchange(line):
+    exchange = begun(line)
+
+    def take(chunk: bytes) -> bool:
+        raise ValueError("not like this")
+
+    task = await _pumping(exchange, take)
+    exchange.push(b"x")
+    exchange.finish()  # as the connection may
+    with pytest.raises(ValueError, match="not like this"):
+        await task
+    assert line.calls == ["abort"]
+
+
+async def test_held_before_the_pump_it_stays_held(line):
+    exchange = begun(line)
+    exchange.hold()
+    task = await _pumping(exchange, lambda chunk: True)
+    assert line.paused
+    exchange.resume()
+    assert not line.paused
+    exchange.finish()
+    assert await task == b""
