@@ -17,7 +17,10 @@ log = structlog.get_logger(__name__)
 
 CAPACITY: Final = 10_000
 LEARNED_PER_SECOND: Final = 50  # more answers than a fleet of a hundred slots ends in a second
-_AT_ONCE: Final = 32  # outcomes handled before the event loop gets its turn
+GATHER_S: Final = 0.05
+"""How long outcomes gather: a sink that handles many in a row costs half of what it costs each time
+with a whole request in between, which leaves nothing of it in the processor's caches."""
+_AT_ONCE: Final = 16  # outcomes handled before the event loop gets its turn
 
 
 class Sink(Protocol):
@@ -85,6 +88,7 @@ class Recorder:
         try:
             while True:
                 await self._wake.wait()
+                await asyncio.sleep(GATHER_S)
                 self._wake.clear()
                 while self._waiting:
                     self.drain(_AT_ONCE)
@@ -93,17 +97,17 @@ class Recorder:
             self.drain()
 
     def drain(self, at_most: int | None = None) -> None:
-        """Hand over what waits, at once."""
-        left = len(self._waiting) if at_most is None else at_most
-        while self._waiting and left > 0:
-            self._deliver(self._waiting.popleft())
-            left -= 1
-
-    def _deliver(self, outcome: Outcome) -> None:
+        """Hand over what waits, at once: everything to one sink, then to the next."""
+        count = len(self._waiting) if at_most is None else min(at_most, len(self._waiting))
+        batch = [self._waiting.popleft() for _ in range(count)]
         for sink in self._sinks:
-            try:
-                sink(outcome)
-            except Exception:  # one broken sink must not keep outcomes from the others
-                self.failures += 1
-                log.exception("sink_failed", sink=getattr(sink, "__qualname__", repr(sink)))
-        self.recorded += 1
+            for outcome in batch:
+                self._deliver(sink, outcome)
+        self.recorded += count
+
+    def _deliver(self, sink: Sink, outcome: Outcome) -> None:
+        try:
+            sink(outcome)
+        except Exception:  # one broken sink must not keep outcomes from the others
+            self.failures += 1
+            log.exception("sink_failed", sink=getattr(sink, "__qualname__", repr(sink)))

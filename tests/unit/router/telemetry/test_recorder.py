@@ -4,6 +4,7 @@ import asyncio
 
 from router.telemetry.recorder import Recorder, Sampled
 from tests.fakes.outcomes import outcome
+from tests.support.waiting import until
 
 
 async def test_outcomes_reach_every_sink_in_order():
@@ -14,8 +15,7 @@ async def test_outcomes_reach_every_sink_in_order():
         task = group.create_task(recorder.run())
         for one in sent:
             recorder.record(one)
-        for _ in range(20):  # a turn of the loop per part handed over
-            await asyncio.sleep(0)
+        await until(lambda: recorder.recorded == 100)
         task.cancel()
     assert first == second == sent
     assert recorder.recorded == 100
