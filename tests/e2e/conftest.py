@@ -1,4 +1,4 @@
-"""One `specroute up` for the session, and one for each test that breaks it."""
+"""A `specroute up` for each test that breaks it; tests/conftest.py has the one for all others."""
 
 from __future__ import annotations
 
@@ -10,14 +10,6 @@ from tests.support.running import start_stack, stop_stack
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-@pytest.fixture(scope="session")
-def stack(tmp_path_factory: pytest.TempPathFactory):
-    """One `up` on the tiny trio, shared by the session's tests."""
-    running = start_stack(tmp_path_factory.mktemp("state"))
-    yield running
-    stop_stack(running)
 
 
 @pytest.fixture

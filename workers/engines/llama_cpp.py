@@ -123,8 +123,8 @@ def _lookup_flags(spec: WorkerSpec, mode: Mode) -> list[str]:
 
 
 def _model_flags(spec: WorkerSpec) -> tuple[str, ...]:
-    names = ",".join((spec.model, *spec.aliases))
-    return ("-m", str(spec.target), "--alias", names)
+    # Not the aliases: of several names the server puts the alphabetically first into its answers.
+    return ("-m", str(spec.target), "--alias", spec.model)
 
 
 def _size_flags(spec: WorkerSpec) -> tuple[str, ...]:

@@ -161,8 +161,8 @@ def test_the_dialect_can_be_set():
     assert argv(spec("mtp-margin"), None)[-1] == "0.65"
 
 
-def test_aliases_are_told_to_the_server():
-    assert argv(spec(aliases=("a", "b")))[16:18] == ("--alias", "m,a,b")
+def test_answers_name_the_model_and_no_alias():
+    assert argv(spec(aliases=("a", "b")))[16:18] == ("--alias", "m")
 
 
 @pytest.mark.parametrize("mode", [n for n, m in MODES.items() if m.engine == "llama-server"])
