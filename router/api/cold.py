@@ -63,11 +63,12 @@ async def refuse(request: Request, error: Exception) -> Response:
 
 async def refuse_http(request: Request, error: Exception) -> Response:
     """A refusal of the framework in the same form."""
-    status = cast("HTTPException", error).status_code
-    if status == 404:
-        return await refuse(request, NotFound(f"there is no {request.url.path[:200]} here"))
-    if status == 405:
-        return await refuse(
-            request, MethodNotAllowed(f"{request.url.path[:200]} does not take {request.method}")
-        )
-    return await refuse(request, BadRequest(str(cast("HTTPException", error).detail)))
+    raised = cast("HTTPException", error)
+    path = request.url.path[:200]
+    if raised.status_code == 404:
+        return await refuse(request, NotFound(f"there is no {path} here"))
+    if raised.status_code == 405:
+        allow = (raised.headers or {}).get("Allow", "")
+        message = f"{path} does not take {request.method}"
+        return await refuse(request, MethodNotAllowed(message, allow=allow))
+    return await refuse(request, BadRequest(str(raised.detail)))

@@ -61,7 +61,7 @@ class Edge:
         client.request_id = request_id(client.headers)
         try:
             if client.method != "POST":
-                raise MethodNotAllowed(f"{endpoint.value} takes POST only")
+                raise MethodNotAllowed(f"{endpoint.value} takes POST only", allow="POST")
             request = await self.read(endpoint, client)
         except GatewayError as error:
             self.record(self._refused(endpoint, client, error))

@@ -45,7 +45,7 @@ class Passthrough:
         client.request_id = request_id(client.headers)
         try:
             if scope["method"] != "POST":
-                raise MethodNotAllowed(f"{scope['path']} takes POST only")
+                raise MethodNotAllowed(f"{scope['path']} takes POST only", allow="POST")
             reply, worker = await self._answer(scope["path"], client)
         except GatewayError as error:
             await client.refuse(error, id_header(client))

@@ -45,7 +45,7 @@ def endpoint(services: Services, method: str, handler: Handler) -> ASGIApp:
         client.request_id = request_id(client.headers)
         try:
             if scope["method"] not in (method, "HEAD" if method == "GET" else method):
-                raise MethodNotAllowed(f"{scope['path']} takes {method} only")
+                raise MethodNotAllowed(f"{scope['path']} takes {method} only", allow=method)
             content_type, body = await handler(services, client)
         except GatewayError as error:
             await client.refuse(error, id_header(client))

@@ -1,9 +1,9 @@
 """Connections of clients: generating requests served on the spot, everything else by uvicorn.
 
-A request that is not a plain POST to a generating endpoint (another path, HTTP/1.0, a coded or very
-large body, Expect, Upgrade, a page's script, or not HTTP at all) hands its connection over to
-uvicorn's own protocol with every byte from that request on, and for good: what is unusual is
-uvicorn's to judge.
+A request that is not a plain POST to a generating endpoint (another path, a coded or very large
+body, Expect, Upgrade, a page's script, or not HTTP at all) hands its connection over to uvicorn's
+own protocol with every byte from that request on, and for good: what is unusual is uvicorn's to
+judge.
 """
 
 from __future__ import annotations
@@ -253,7 +253,7 @@ class WireProtocol(asyncio.Protocol):
             self._parser.feed_data(head)
         except _PARSER_ERRORS:
             return None
-        self._keep = self._parser.should_keep_alive()
+        self._keep = self._parser.should_keep_alive() and self._parser.get_http_version() == "1.1"
         headers = self._head.headers
         length = int(headers.get(b"content-length", b"-1"))
         if not 0 <= length <= MAX_BODY or not _NOT_OURS.isdisjoint(headers):
@@ -269,7 +269,8 @@ class WireProtocol(asyncio.Protocol):
         if len(data) > size + length:
             self._held = [data[size + length :]]
         self._keep = self._keep and not self._ending
-        self._client = client = WireClient(self, self._head.headers, body)
+        chunked = self._parser.get_http_version() == "1.1"
+        self._client = client = WireClient(self, self._head.headers, body, chunked=chunked)
         self.create_task(self._run(serve, client))
 
     async def _run(self, serve: Serve, client: WireClient) -> None:
@@ -317,4 +318,8 @@ def _has_whole_lines(head: bytes) -> bool:
 
 def request_lines(paths: Mapping[str, Serve]) -> dict[bytes, Serve]:
     """`paths` by the request lines that `WireProtocol` takes."""
-    return {b"POST %b HTTP/1.1" % path.encode(): serve for path, serve in paths.items()}
+    return {
+        b"POST %b HTTP/1.%d" % (path.encode(), minor): serve
+        for path, serve in paths.items()
+        for minor in (1, 0)
+    }

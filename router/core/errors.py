@@ -13,6 +13,7 @@ GatewayError
   Saturated             429 rate_limit_error, code queue_full
   NotSupported          501 not_supported_error
   UpstreamFailed        502 server_error, code worker_failed
+  AnswerUnreadable      502 server_error, code worker_failed
   NoWorker              503 server_error, code no_worker
   Loading               503 server_error, code loading
   UpstreamTimeout       504 server_error, code timeout
@@ -97,7 +98,17 @@ class NotFound(GatewayError):
 
 
 class MethodNotAllowed(GatewayError):
+    """`allow` names the methods that the path does take."""
+
     status, type, default_code = 405, "invalid_request_error", "method_not_allowed"
+
+    def __init__(self, message: str, *, allow: str = "", **more: Any) -> None:
+        super().__init__(message, **more)
+        self.allow = allow
+
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """HTTP wants such a refusal to name them."""
+        return [*super().headers(), (b"allow", self.allow.encode("latin-1"))]
 
 
 class TooLarge(GatewayError):
@@ -122,6 +133,15 @@ class NotSupported(GatewayError):
 
 class UpstreamFailed(GatewayError):
     """The worker failed before the first byte; another worker may be tried once."""
+
+    status, default_code = 502, "worker_failed"
+
+
+class AnswerUnreadable(GatewayError):
+    """The model's answer is not in the form that the worker wanted to read it in.
+
+    The worker is not to blame and no other would do better, so the request does not move on.
+    """
 
     status, default_code = 502, "worker_failed"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from router.core import Endpoint, GatewayError, UpstreamFailed, UpstreamTimeout
+from router.relay.choices import ChoiceMerger, missing_role
 from router.relay.client import JSON, error_event, stream_headers
 from router.relay.delivery import Delivery
 from router.relay.flight import Account
@@ -39,12 +40,15 @@ async def relay(flight: Flight, exchange: Exchange, client: Client) -> None:
 async def _stream(flight: Flight, exchange: Exchange, client: Client) -> None:
     tap = StreamTap()
     flight.reader = lambda: account_of(tap.result(), tap.sample)
-    hide = UsageFilter() if exchange.delivery is Delivery.STREAM_WITHOUT_USAGE else None
+    hide = _filter_for(flight, exchange)
     if not client.started:
         await client.start(200, stream_headers(flight.headers()))
     try:
-        if exchange.pushed is not None and isinstance(client, WireClient):
-            rest = await _push_chunks(flight, exchange, exchange.pushed, client, tap, hide)
+        if role := _role_left_out(flight, exchange):
+            await client.write(role)
+        pushed, merges = exchange.pushed, isinstance(hide, ChoiceMerger)
+        if pushed is not None and isinstance(client, WireClient) and not merges:
+            rest = await _push_chunks(flight, exchange, pushed, client, tap, hide)
         else:
             rest = await _relay_chunks(flight, exchange, client, tap, hide)
     except (UpstreamFailed, UpstreamTimeout) as error:
@@ -53,13 +57,25 @@ async def _stream(flight: Flight, exchange: Exchange, client: Client) -> None:
     await _end_stream(flight, client, tap, rest)
 
 
+def _filter_for(flight: Flight, exchange: Exchange) -> UsageFilter | ChoiceMerger | None:
+    if exchange.delivery is Delivery.CHOICES:
+        return ChoiceMerger(flight.request.payload["n"])
+    return UsageFilter() if exchange.delivery is Delivery.STREAM_WITHOUT_USAGE else None
+
+
+def _role_left_out(flight: Flight, exchange: Exchange) -> bytes:
+    is_chat = flight.request.endpoint is Endpoint.CHAT
+    only = exchange.delivery is not Delivery.CHOICES  # which looks after its own
+    return missing_role(exchange.first) if is_chat and only else b""
+
+
 async def _push_chunks(
     flight: Flight,
     exchange: Exchange,
     pushed: HTTP11Response,
     client: WireClient,
     tap: StreamTap,
-    hide: UsageFilter | None,
+    hide: UsageFilter | ChoiceMerger | None,
 ) -> bytes:
     """From socket to socket within one callback: the client first, the books after.
 
@@ -87,7 +103,11 @@ async def _push_chunks(
 
 
 async def _relay_chunks(
-    flight: Flight, exchange: Exchange, client: Client, tap: StreamTap, hide: UsageFilter | None
+    flight: Flight,
+    exchange: Exchange,
+    client: Client,
+    tap: StreamTap,
+    hide: UsageFilter | ChoiceMerger | None,
 ) -> bytes:
     """The same for other clients and transports; what was held back is returned."""
     async for chunk in exchange.chunks():

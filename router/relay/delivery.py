@@ -21,6 +21,7 @@ class Delivery(Enum):
 
     STREAM = auto()  # relayed as it comes
     STREAM_WITHOUT_USAGE = auto()  # the same, less the usage event that only we asked for
+    CHOICES = auto()  # relayed, with what llama-server leaves out where there are several choices
     ASSEMBLED = auto()  # streamed by the worker, so that it can be cancelled; sent as one body
     WHOLE = auto()  # one body at both ends
 
@@ -46,6 +47,8 @@ def prepare(
         changes["model"] = record.model  # llama-server takes any name, others do not
     if not request.stream:
         return _prepare_plain(request, changes)
+    if record.engine == "llama-server" and _is_openai(request) and _choices(request) > 1:
+        return Delivery.CHOICES, _body(request, changes)
     if record.engine == "llama-server" or request.wants_usage_chunk or not _is_openai(request):
         return Delivery.STREAM, _body(request, changes)
     options = request.payload.get("stream_options")
@@ -60,6 +63,11 @@ def _prepare_plain(request: InferenceRequest, changes: Mapping[str, Any]) -> tup
     if _is_openai(request) and can_assemble(payload):
         return Delivery.ASSEMBLED, upstream_body(payload, body)
     return Delivery.WHOLE, body
+
+
+def _choices(request: InferenceRequest) -> int:
+    asked = request.payload.get("n")
+    return asked if isinstance(asked, int) else 1
 
 
 def _is_openai(request: InferenceRequest) -> bool:

@@ -23,6 +23,7 @@ _STATUS_LINES: Final = {
     status.value: b"HTTP/1.1 %d %b\r\n" % (status.value, status.phrase.encode())
     for status in HTTPStatus
 }
+_CHUNKED: Final = (b"transfer-encoding", b"chunked")
 _LAST_CHUNK: Final = b"0\r\n\r\n"
 
 
@@ -59,9 +60,12 @@ class Line(Protocol):
 class WireClient(Client):
     """A client whose whole request has been read before it is served."""
 
-    __slots__ = ("_beside", "_body", "_gone", "_head", "_line", "_task", "on_room")
+    __slots__ = ("_beside", "_body", "_chunked", "_gone", "_head", "_line", "_task", "on_room")
 
-    def __init__(self, line: Line, headers: dict[bytes, bytes], body: bytes) -> None:
+    def __init__(
+        self, line: Line, headers: dict[bytes, bytes], body: bytes, *, chunked: bool = True
+    ) -> None:
+        """Not `chunked` is for HTTP/1.0: what has no length ends with the connection."""
         self.headers = headers
         self.method = "POST"
         self.request_id = ""
@@ -71,6 +75,7 @@ class WireClient(Client):
         self._over = False
         self._line = line
         self._body = body
+        self._chunked = chunked
         self._head = b""  # status and headers, sent together with what follows them
         self._gone = False
         self._task: asyncio.Task[Any] | None = None  # to be cancelled when the client goes
@@ -125,13 +130,16 @@ class WireClient(Client):
 
     async def start(self, status: int, headers: Headers) -> None:
         """Status and headers of an answer in chunks; sent with the first of them."""
-        framed = [*headers, (b"transfer-encoding", b"chunked")]
+        framed = [*headers, _CHUNKED] if self._chunked else headers
         self._head = render_head(status, self._line.own_headers, framed)
         self.started = True
 
     def push(self, chunk: bytes) -> bool:
         """Send a part of the body; False when the client should be given time (`on_room`)."""
-        if chunk:
+        if not self._chunked:
+            self._line.write(self._head + chunk)
+            self._head = b""
+        elif chunk:
             if self._head:
                 self._line.write(b"%b%x\r\n%b\r\n" % (self._head, len(chunk), chunk))
                 self._head = b""
@@ -147,8 +155,10 @@ class WireClient(Client):
     async def end(self, chunk: bytes = b"") -> None:
         """Send the last part of the body."""
         self._over = True
-        framed = b"%x\r\n%b\r\n" % (len(chunk), chunk) if chunk else b""
-        self._line.write(self._head + framed + _LAST_CHUNK)
+        if self._chunked:
+            framed = b"%x\r\n%b\r\n" % (len(chunk), chunk) if chunk else b""
+            chunk = framed + _LAST_CHUNK
+        self._line.write(self._head + chunk)
         self._line.finished()
 
     async def respond(self, status: int, headers: Headers, body: bytes) -> None:

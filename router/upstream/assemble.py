@@ -38,7 +38,7 @@ def can_assemble(payload: Mapping[str, Any]) -> bool:
     """Whether a plain chat or text completion has one choice and nothing a stream leaves out."""
     if payload.get("n") not in (None, 1) or payload.get("best_of") not in (None, 1):
         return False
-    if payload.get("verbose") or _wants_logprobs(payload):
+    if payload.get("verbose") or _wants_logprobs(payload) or _is_begun(payload):
         return False
     return not _has_many_prompts(payload.get("prompt"))
 
@@ -46,6 +46,13 @@ def can_assemble(payload: Mapping[str, Any]) -> bool:
 def _wants_logprobs(payload: Mapping[str, Any]) -> bool:
     """A stream leaves out the logprobs of tokens it swallows, such as thinking tags."""
     return payload.get("logprobs") not in (None, False)
+
+
+def _is_begun(payload: Mapping[str, Any]) -> bool:
+    """A last message of the assistant is part of the plain answer, but not of a stream."""
+    messages = payload.get("messages")
+    last = messages[-1] if isinstance(messages, list) and messages else None
+    return isinstance(last, dict) and last.get("role") == "assistant"
 
 
 def _has_many_prompts(prompt: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from router.core.errors import (
+    AnswerUnreadable,
     BadRequest,
     GatewayError,
     Loading,
@@ -29,6 +30,8 @@ _BY_STATUS: dict[int, type[GatewayError]] = {
     503: Loading,
 }
 _LOADING_RETRY = 1.0  # seconds; a model on a local disk loads in a few
+# llama-server's words for an answer that its parser of calls and thoughts cannot follow: a 500.
+_UNREADABLE = ("does not match the expected", "Failed to parse input at pos")
 _KEPT = ("n_prompt_tokens", "n_ctx")  # what llama-server adds when the context is exceeded
 
 
@@ -44,11 +47,13 @@ def worker_error(status: int, payload: Any) -> GatewayError:
     if fields.get("type") == "exceed_context_size_error":
         return _too_long(message, fields)
     kind = _BY_STATUS.get(status, UpstreamFailed)
+    if status == 500 and any(words in message for words in _UNREADABLE):
+        kind = AnswerUnreadable
     code = fields.get("code")
     param = fields.get("param")
     return kind(
         message,
-        code=code if isinstance(code, str) and kind is not UpstreamFailed else None,
+        code=code if isinstance(code, str) and status < 500 else None,
         param=param if isinstance(param, str) else None,
         retry_after=_LOADING_RETRY if status in (429, 503) else None,
     )

@@ -44,7 +44,7 @@ def _running(
     worker.until_busy(0)
     with line(t) as one:
         one.send(body, path=path, headers=headers)
-        worker.until_busy(1)
+        worker.until_busy(1, unless=one.is_refused)
         yield one, _working(worker)[0]["id"]
 
 
@@ -120,10 +120,10 @@ def left_plain_text_ends(t: Target) -> Measured:
 @check(SLOTS, needs_workers=True)
 def left_while_the_prompt_is_read(t: Target) -> Measured:
     """A long prompt is not read to its end for a client that has gone, nor answered."""
-    body = t.body("word " * PROMPT, stream=True, max_tokens=1400, ignore_eos=True)
+    body = t.body("word " * PROMPT, stream=True, max_tokens=700, ignore_eos=True)
     with _running(t, body) as (_, slot):
         pass
-    return _ends(t, slot, PROMPT + 1000, SELDOM)
+    return _ends(t, slot, PROMPT + 600, SELDOM)
 
 
 @check(SLOTS, needs_workers=True, gateway_only=True)

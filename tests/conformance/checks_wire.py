@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import shutil
 import socket
 import subprocess
@@ -131,6 +132,12 @@ class Line:
         data = self.sock.recv(65_536)
         assert data, f"closed after {self.left[-200:]!r}"
         self.left += data
+
+    def is_refused(self) -> bool:
+        """Whether an answer that is no success has begun to come."""
+        if select.select([self.sock], [], [], 0)[0]:
+            self._more()
+        return bool(self.left) and not self.left.startswith(b"HTTP/1.1 200")
 
     def head(self) -> dict[str, str]:
         """Status and headers of the next answer."""

@@ -45,11 +45,14 @@ class Worker:
         """Slots there are."""
         return len(self.slots())
 
-    def until_busy(self, slots: int, every: float = 0.03) -> float:
+    def until_busy(
+        self, slots: int, every: float = 0.03, unless: Callable[[], bool] = lambda: False
+    ) -> float:
         """Wait until exactly so many slots work, looking `every` so often; the seconds it took."""
         began = time.monotonic()
         while self.busy() != slots:
             assert time.monotonic() - began < PATIENCE, f"{self.name} has {self.busy()} busy slots"
+            assert not unless(), "the request was refused"
             time.sleep(every)
         return time.monotonic() - began
 

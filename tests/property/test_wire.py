@@ -22,7 +22,7 @@ FOREIGN = st.sampled_from(
     [
         b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n",
         b"POST /v1/models HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}",
-        post(line=b"POST /v1/chat/completions HTTP/1.0"),
+        post(line=b"POST /v1/chat/completions HTTP/0.9"),
         post(line=b"POST /v1/chat/completions?a=b HTTP/1.1"),
         post(b"{}", b"expect: 100-continue"),
         post(b"{}", b"origin: http://a.page"),

@@ -128,9 +128,12 @@ def event(body: dict) -> bytes:
     return b"data: " + orjson.dumps(body) + b"\n\n"
 
 
-def delta(text: str | None = None, finish: str | None = None, **more) -> bytes:
+def delta(
+    text: str | None = None, finish: str | None = None, role: str | None = None, **more
+) -> bytes:
     """One chunk of a streamed chat answer."""
-    content = {} if text is None else {"content": text}
+    content = {} if role is None else {"role": role}
+    content |= {} if text is None else {"content": text}
     choice = {"finish_reason": finish, "index": 0, "delta": content}
     return event({"choices": [choice], "object": "chat.completion.chunk", "id": "c1", **more})
 
@@ -144,7 +147,12 @@ TIMINGS = {
     "draft_n": 4,
     "draft_n_accepted": 1,
 }
-ANSWER = (delta("one "), delta("two "), delta("three"), delta(None, "stop", timings=TIMINGS))
+ANSWER = (
+    delta("one ", role="assistant"),
+    delta("two "),
+    delta("three"),
+    delta(None, "stop", timings=TIMINGS),
+)
 DONE = b"data: [DONE]\n\n"
 STREAM_HEAD = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"

@@ -22,6 +22,7 @@ async def test_every_refusal_has_the_contracts_shape(method, path, status, code)
     assert answer.status_code == status
     assert answer.json()["error"].keys() == {"message", "type", "param", "code"}
     assert answer.json()["error"]["code"] == code
+    assert ("allow" in answer.headers) == (status == 405)
 
 
 async def test_the_dashboard_is_elsewhere():

@@ -21,6 +21,7 @@ async def test_another_method_is_told_so(path):
     async with gateway() as gate:
         answer = await gate.client.get(path)
     assert answer.status_code == 405
+    assert answer.headers["allow"] == "POST"
     assert answer.json()["error"]["code"] == "method_not_allowed"
     assert answer.headers["x-request-id"]
 

@@ -41,6 +41,14 @@ async def test_the_clients_wish_to_close_is_told_and_kept():
     assert wire.state.total_requests == 1
 
 
+async def test_http10_is_answered_and_the_connection_closed_whatever_it_wishes():
+    wire = Wire()
+    line = b"POST /v1/chat/completions HTTP/1.0"
+    await wire.feed([post(b"{}", b"connection: keep-alive", line=line)])
+    assert wire.transport.sent == CLOSED
+    assert wire.transport.closed
+
+
 async def test_a_client_that_goes_ends_what_was_under_way():
     held = _Held()
     wire = Wire(held)

@@ -30,6 +30,12 @@ def test_several_choices_are_not(payload):
     assert prepare(ask, OURS, None) == (Delivery.WHOLE, ask.body)
 
 
+def test_several_streamed_choices_are_looked_after():
+    ask = request(stream=True, payload={"n": 2})
+    assert prepare(ask, OURS, None) == (Delivery.CHOICES, ask.body)
+    assert prepare(request(stream=True, payload={"n": 1}), OURS, None)[0] is Delivery.STREAM
+
+
 @pytest.mark.parametrize(
     "endpoint", [Endpoint.MESSAGES, Endpoint.RESPONSES, Endpoint.EMBEDDINGS, Endpoint.INFILL]
 )

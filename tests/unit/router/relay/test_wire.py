@@ -56,6 +56,17 @@ async def test_the_head_goes_with_the_first_chunk_and_an_empty_one_is_not_the_en
     assert line.done == 1
 
 
+async def test_for_http10_nothing_is_chunked():
+    line = _Line()
+    client = WireClient(line, {}, b"{}", chunked=False)
+    await client.start(200, [(b"a", b"b")])
+    client.push(b"one")
+    client.push(b"two")
+    await client.end(b"x")
+    assert line.writes == [b"HTTP/1.1 200 OK\r\na: b\r\n\r\none", b"two", b"x"]
+    assert line.done == 1
+
+
 async def test_an_answer_without_chunks_still_has_a_head_and_an_end():
     client, line = _client()
     await client.start(200, [])

@@ -177,6 +177,8 @@ def test_odd_events_do_no_harm(body):
         ({"prompt": "a", "logprobs": 2}, False),
         ({"prompt": "a", "logprobs": 0}, True),
         ({"messages": [], "logprobs": False}, True),
+        ({"messages": [{"role": "user"}]}, True),
+        ({"messages": [{"role": "user"}, {"role": "assistant", "content": "1"}]}, False),
     ],
 )
 def test_what_can_be_assembled(payload, expected):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from router.core.errors import (
+    AnswerUnreadable,
     BadRequest,
     Loading,
     NotFound,
@@ -34,6 +35,14 @@ def llama(status: int, kind: str, message: str = "why", **more) -> dict:
 def test_status_decides_the_refusal(status, kind, expected, code):
     error = worker_error(status, llama(status, kind))
     assert (type(error), error.message, error.code) == (expected, "why", code)
+
+
+def test_an_answer_that_cannot_be_read_is_nobodys_failure():
+    message = "The model produced output that does not match the expected peg-native format"
+    error = worker_error(500, {"error": {"code": 500, "message": message, "type": "server_error"}})
+    assert isinstance(error, AnswerUnreadable)
+    assert not isinstance(error, UpstreamFailed)
+    assert (error.status, error.code, error.message) == (502, "worker_failed", message)
 
 
 def test_context_exceeded_keeps_what_the_worker_said():
