@@ -24,7 +24,7 @@ from router.core import (
     UpstreamFailed,
     UpstreamTimeout,
 )
-from router.fleet import read_chain
+from router.fleet import Tenant, read_chain
 from router.policy.base import PolicyInput
 from router.relay import ClientGone, Flight, KeepAlive, Reading, relay
 from router.relay.deadline import Deadline
@@ -78,6 +78,7 @@ class Dispatcher:
     books: Books
     fallback: Fallback
     total_s: float = 3600.0  # from arrival to the last byte
+    tenant_safe: bool = False  # nobody is served from what another left in a slot
     wait_for_worker_s: float = 0.0  # how long a request may wait while its model has no worker
 
     async def dispatch(self, request: InferenceRequest, client: Client) -> None:
@@ -279,6 +280,7 @@ class Dispatcher:
             decision.worker,
             expected_tokens=decision.expected_tokens,
             context_tokens=flight.reading.prompt_tokens + decision.expected_tokens,
+            tenant=tenant_of(flight.request) if self.tenant_safe else None,
         )
         if reservation is not None:
             self.policy.reserved(chosen)
@@ -289,6 +291,16 @@ class Dispatcher:
         if not isinstance(error, Loading):
             certain = error.extra.get("sent") is False
             self.fleet.failed(reservation.worker, certain=certain)
+
+
+# llama-server's conversion of Anthropic bodies drops the field (b11549).
+_NAMES_SLOT: Final = (Endpoint.CHAT, Endpoint.COMPLETIONS, Endpoint.RESPONSES)
+
+
+def tenant_of(request: InferenceRequest) -> Tenant:
+    """Whose words the slot will hold; several answers at once take slots that nobody names."""
+    single = request.payload.get("n") in (None, 1)
+    return Tenant(request.principal.key_id, request.endpoint in _NAMES_SLOT and single)
 
 
 def able(view: FleetView, endpoint: Endpoint) -> FleetView:

@@ -90,6 +90,7 @@ class WorkerSpec:
     vision: bool = False
     priority: int = 0
     load_timeout: float = 1800.0  # seconds; big models load for many minutes
+    tenant_safe: bool = False  # no prompt is found in another's slot or in the cache in RAM
     acceptance_floor: float = 0.05  # share of drafts; below it the start probe says degraded
     args: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
@@ -107,5 +108,7 @@ class WorkerSpec:
         values = asdict(self)
         for cosmetic in _COSMETIC:
             del values[cosmetic]
+        if not self.tenant_safe:  # as before there was such a field
+            del values["tenant_safe"]
         text = orjson.dumps(values, option=orjson.OPT_SORT_KEYS, default=str)
         return hashlib.sha256(text).hexdigest()[:16]

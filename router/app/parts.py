@@ -104,6 +104,7 @@ def build(
     learned.recorder.add(swaps.record)
     dispatcher = Dispatcher(
         clock=clock,
+        tenant_safe=settings.tenant_safe,
         admission=admission,
         fleet=fleet,
         prefixes=prefixes,

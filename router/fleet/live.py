@@ -6,10 +6,12 @@ two requests can never both take the last slot.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from router.core import FleetView, WorkerSnapshot
 from router.fleet.breaker import Breaker
+from router.fleet.pins import Pin, SlotPins
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -27,6 +29,8 @@ class Reservation:
         "expected_tokens",
         "occupancy",
         "on_trial",
+        "pin",
+        "pins",
         "produced",
         "record",
         "released",
@@ -42,6 +46,8 @@ class Reservation:
         self.produced = 0  # content events so far; the relay counts them
         self.occupancy = 0  # requests on the worker when this one began, itself included
         self.on_trial = False  # whether it tells if a failed worker has recovered
+        self.pin: Pin | None = None  # its slot, where tenants are kept apart
+        self.pins: SlotPins | None = None  # who gave it
         self.released = False
 
     @property
@@ -65,14 +71,23 @@ class Reservation:
             self._fleet.on_release(self)
 
 
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """Who asks, and whether the request can name its slot (chat, completions, responses; n = 1)."""
+
+    name: str
+    names_slot: bool
+
+
 class _Worker:
     """Mutable state of one worker; only the Fleet touches it."""
 
-    __slots__ = ("breaker", "elsewhere", "gone", "held", "lease", "record", "shared")
+    __slots__ = ("breaker", "elsewhere", "gone", "held", "lease", "pins", "record", "shared")
 
     def __init__(self, record: WorkerRecord) -> None:
         self.record = record
         self.breaker = Breaker()
+        self.pins = SlotPins()
         self.held: set[Reservation] = set()
         self.gone = False  # left the registry while requests were still running
         self.lease: int | None = None  # None: never leased
@@ -85,6 +100,11 @@ class _Worker:
         if self.lease is None:
             return 0 if self.shared else slots
         return min(slots, self.lease)
+
+    @property
+    def ours_alone(self) -> bool:
+        """Whether no other gateway can have used a slot meanwhile, as far as leases tell."""
+        return not self.elsewhere and self.slots >= self.record.slots
 
     def has_room(self, context_tokens: float) -> bool:
         if len(self.held) >= self.slots or not self.record.state.serves:
@@ -175,15 +195,27 @@ class Fleet:
         return tuple(self._workers[name].snapshot(now) for name in sorted(self._workers))
 
     def reserve(
-        self, worker: str, *, expected_tokens: float = 0.0, context_tokens: float = 0.0
+        self,
+        worker: str,
+        *,
+        expected_tokens: float = 0.0,
+        context_tokens: float = 0.0,
+        tenant: Tenant | None = None,
     ) -> Reservation | None:
-        """Take one slot of `worker`, or None when it has no room. Tokens size the request."""
+        """Take one slot of `worker`, or None when it has no room. Tokens size the request.
+
+        `tenant`: who asks, where nobody may be served from another's cache.
+        """
         live = self._workers.get(worker)
         if live is None or not live.has_room(context_tokens):
             return None
         reservation = Reservation(self, live.record, expected_tokens, context_tokens)
         live.held.add(reservation)
         reservation.on_trial = live.breaker.started()
+        if tenant is not None:
+            reservation.pins = live.pins
+            certain = tenant.names_slot and live.ours_alone
+            reservation.pin = live.pins.take(tenant.name, live.record.slots, certain=certain)
         reservation.occupancy = len(live.held) + live.elsewhere
         return reservation
 
@@ -194,6 +226,8 @@ class Fleet:
 
     def on_release(self, reservation: Reservation) -> None:
         """Reservation.release calls this, once."""
+        if reservation.pins is not None and reservation.pin is not None:
+            reservation.pins.give_back(reservation.pin, answered=reservation.produced > 0)
         live = self._workers.get(reservation.worker)
         if live is None:
             return
@@ -265,6 +299,7 @@ class Fleet:
             record.url,
         ):
             live.breaker = Breaker()  # another process: its past is not its own
+            live.pins = SlotPins()
         keys = ("model", "aliases", "state", "slots", "url", "effective_mode", "default_thinking")
         return returned or any(getattr(before, key) != getattr(record, key) for key in keys)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -26,23 +26,22 @@ class Delivery(Enum):
     WHOLE = auto()  # one body at both ends
 
 
-ANY_SLOT: Final = -1  # llama-server's own default of id_slot
-
-
 def prepare(
     request: InferenceRequest,
     record: WorkerRecord,
     decision: RoutingDecision | None,
     *,
-    tenant_safe: bool = False,
+    pin: Mapping[str, object] | None = None,
 ) -> tuple[Delivery, bytes]:
     """How the answer will come back, and the body to send: the client's own where that will do.
 
-    `tenant_safe` keeps a client from naming a slot, whose cache may be another client's.
+    `pin` replaces what a client says of slots and their cache, where those may be another's.
     """
     changes: dict[str, Any] = dict(decision.overrides) if decision is not None else {}
-    if tenant_safe and "id_slot" in request.payload:
-        changes["id_slot"] = ANY_SLOT
+    if pin is not None and record.engine == "llama-server":
+        changes |= pin
+        if request.payload.get("cache_prompt") is False:
+            changes["cache_prompt"] = False
     if record.engine != "llama-server" and request.payload.get("model") != record.model:
         changes["model"] = record.model  # llama-server takes any name, others do not
     if not request.stream:

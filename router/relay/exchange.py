@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import orjson
 
 from router.core import GatewayError, UpstreamFailed
+from router.fleet import Pin
 from router.relay.delivery import prepare
 from router.upstream.base import UpstreamRequest
 from router.upstream.exchange import HTTP11Response
@@ -15,7 +16,7 @@ from router.upstream.sse import parse_object
 from router.upstream.worker_errors import worker_error
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from router.relay.delivery import Delivery
     from router.relay.flight import Flight
@@ -120,9 +121,7 @@ class Exchanges:
             GatewayError: the worker refused the request itself.
         """
         flight.asked = None
-        delivery, body = prepare(
-            flight.request, record, flight.decision, tenant_safe=self._tenant_safe
-        )
+        delivery, body = prepare(flight.request, record, flight.decision, pin=self._pin_of(flight))
         request = self._request(flight, record, body)
         if flight.opened_at is None:
             flight.opened_at = self._clock.monotonic()
@@ -133,6 +132,13 @@ class Exchanges:
         except BaseException:
             await response.aclose()
             raise
+
+    def _pin_of(self, flight: Flight) -> Mapping[str, object] | None:
+        """What is said of slots for the client, where tenants are kept apart."""
+        if not self._tenant_safe:
+            return None
+        pin = flight.reservation.pin if flight.reservation is not None else None
+        return (pin or Pin()).fields
 
     async def call(self, record: WorkerRecord, method: str, path: str, body: bytes = b"") -> Reply:
         """A short exchange that generates nothing: the whole answer of that worker.

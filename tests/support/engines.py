@@ -59,7 +59,11 @@ class RealWorker:
 
 @contextmanager
 def real_workers(
-    folder: Path, *modes: str, slots: int = 2, context: int = 4096
+    folder: Path,
+    *modes: str,
+    slots: int = 2,
+    context: int = 4096,
+    extra: tuple[str, ...] = (),
 ) -> Iterator[list[RealWorker]]:
     """Start one server per mode (ar, mtp-n3, dflash2-margin) and end them all."""
     trio = prepare(folder, cost_layers=0)
@@ -74,7 +78,7 @@ def real_workers(
     with ExitStack() as endings:
         workers = []
         for mode in modes:
-            argv = ["-m", str(trio.target), *flags[mode], "-c", str(context * slots)]
+            argv = ["-m", str(trio.target), *flags[mode], "-c", str(context * slots), *extra]
             workers.append(_start(endings, folder, mode, argv, slots))
         for worker in workers:
             _wait(worker)

@@ -93,6 +93,7 @@ class Config(Section):
             **same,
             target=model.target,
             aliases=model.aliases,
+            tenant_safe=self.auth.tenant_safe,
             draft=self.resolved(section.draft),
             binary=found,
             arms=_arms(section),

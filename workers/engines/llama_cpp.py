@@ -27,6 +27,9 @@ _DEVICE_FLAGS = ("--device", "--spec-draft-device")
 # a web page, and answer to any origin.
 ALWAYS = ("--fit", "off", "--no-ui", "--cors-origins", "localhost", "--metrics", "--slots")
 
+# Nothing is found again but what a gateway names as the request's own (router/fleet/pins.py).
+TENANT_SAFE = ("--cache-ram", "0", "--no-cache-prompt")
+
 _ANY_FILE = Path("model.gguf")  # stands in where only the names of flags matter
 
 # -P: a folder called `workers` where the user happens to stand must not be run instead of ours.
@@ -74,6 +77,7 @@ class LlamaCpp:
             *ALWAYS,
             *_model_flags(spec),
             *_size_flags(spec),
+            *(TENANT_SAFE if spec.tenant_safe else ()),
             *speculation_flags(spec, dialect),
             *_gpu_flags(spec.gpu),
             *(() if spec.reasoning == "auto" else ("--reasoning", spec.reasoning)),

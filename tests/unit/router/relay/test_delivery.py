@@ -75,7 +75,11 @@ def test_a_slot_may_be_named_except_where_tenants_share_the_workers(stream):
     ask = request(stream=stream, payload={"id_slot": 3})
     _, body = prepare(ask, OURS, None)
     assert orjson.loads(body)["id_slot"] == 3
-    _, body = prepare(ask, OURS, None, tenant_safe=True)
-    assert orjson.loads(body)["id_slot"] == -1
-    other = request(stream=True)
-    assert prepare(other, OURS, None, tenant_safe=True) == (Delivery.STREAM, other.body)
+    pin = {"id_slot": 1, "cache_prompt": True}
+    _, body = prepare(ask, OURS, None, pin=pin)
+    assert orjson.loads(body) | pin == orjson.loads(body)
+    uncached = request(stream=stream, payload={"cache_prompt": False})
+    _, body = prepare(uncached, OURS, None, pin=pin)
+    assert orjson.loads(body)["cache_prompt"] is False
+    _, body = prepare(ask, FOREIGN, None, pin=pin)
+    assert orjson.loads(body)["id_slot"] == 3  # another server's word, if it has it at all
