@@ -179,6 +179,7 @@ def _policy_settings(config: Config) -> PolicySettings:
         tie_margin=routing.tie_margin,
         min_class_probability=routing.min_class_probability,
         static_worker=routing.static_worker or "",
+        priors=routing.priors,
     )
 
 

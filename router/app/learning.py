@@ -69,7 +69,8 @@ def build_learned(
     served: Served,
 ) -> Learned:
     """Everything that outcomes go to; `gauges` tells the figures of the instant."""
-    knowledge = Knowledge(half_life_s=settings.policy_settings.half_life_s)
+    routing = settings.policy_settings
+    knowledge = Knowledge(half_life_s=routing.half_life_s, stated=routing.priors)
     policy = PolicySwitch(settings.policy, settings.policy_settings, knowledge)
     store = open_store(settings.redis_url) if settings.redis_url else MemoryStatsStore()
     gateway = secrets.token_hex(8)

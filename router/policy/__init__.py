@@ -50,7 +50,9 @@ def build_policy(
         ValueError: no such policy.
     """
     chosen = settings if settings is not None else PolicySettings()
-    known = knowledge if knowledge is not None else Knowledge(half_life_s=chosen.half_life_s)
+    known = knowledge
+    if known is None:
+        known = Knowledge(half_life_s=chosen.half_life_s, stated=chosen.priors)
     return _builder(name)(chosen, known)
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from router.telemetry.priors import Stated
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +38,4 @@ class PolicySettings:
     static_worker: str = ""  # of the static policy
     observe_only_policy: str = "learned"  # whom the observe-only policy asks
     observe_only_control: str = "least_loaded"  # and by whom it serves
+    priors: Stated = field(default_factory=dict)  # stated by the operator: mode -> class -> speed

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from classifier import Classification
     from router.core import Outcome
+    from router.telemetry.priors import Stated
     from router.telemetry.stats import Cell, EffectTable, Moments
     from router.telemetry.store.base import CellName
 
@@ -45,8 +46,8 @@ class Alarm(NamedTuple):
 class Knowledge:
     """Speeds, lengths and prompts; one per gateway, one writer (the event loop)."""
 
-    def __init__(self, *, half_life_s: float = HALF_LIFE_S) -> None:
-        self.speeds = SpeedModel()
+    def __init__(self, *, half_life_s: float = HALF_LIFE_S, stated: Stated | None = None) -> None:
+        self.speeds = SpeedModel(stated=stated)
         self.lengths = LengthModel()
         self.prompts = PromptModel()
         self.alarms: list[Alarm] = []

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from typing import Final
 
 from classifier.classes import CLASS_OF_KIND
 
 BASE_TOKENS_PER_SECOND: Final = 30.0
 """AR decode speed of an unmeasured machine; cancels in every comparison of workers."""
+
+Stated = Mapping[str, Mapping[str, float]]
+"""Relative decode speeds by mode and class, AR = 1: `routing.priors` of the configuration."""
 
 _MIXED: Final = "mixed"  # a class name the table does not know
 
@@ -67,6 +68,14 @@ def workload_class(name: str) -> str:
         return name
     found = CLASS_OF_KIND.get(name)
     return found.value if found is not None else _MIXED
+
+
+def stated_speed(stated: Stated, mode: str, class_name: str) -> float | None:
+    """What the operator stated of a mode and a class (or of the class of a kind), if anything."""
+    row = stated.get(mode)
+    if row is None:
+        return None
+    return row.get(class_name, row.get(workload_class(class_name)))
 
 
 def relative_speed(mode: str, class_name: str, context: int = 0, occupancy: int = 0) -> float:

@@ -38,7 +38,6 @@ STEP_COST: Final = "step cost"
 _WELL_KNOWN: Final = 10.0  # weight of answers from which a deviation is news
 
 _MAX_TEXTS: Final = 4096  # distinct texts remembered by number before all is forgotten
-
 _HALF_WEIGHT_TOKENS: Final = 12.0  # an answer this long weighs half of a very long one
 
 
@@ -132,7 +131,13 @@ class Forecasts:
 class SpeedModel:
     """Predicts and learns ln v for (arm, text, occupancy bucket)."""
 
-    def __init__(self, spread: Spread | None = None, shape: Shape | None = None) -> None:
+    def __init__(
+        self,
+        spread: Spread | None = None,
+        shape: Shape | None = None,
+        stated: priors.Stated | None = None,
+    ) -> None:
+        self._stated = stated if stated is not None else {}
         self.spread = spread if spread is not None else Spread()
         self.factor_spread = FACTOR_SPREAD
         base = shape if shape is not None else Shape()
@@ -268,15 +273,22 @@ class SpeedModel:
         found = table.find(key)
         if found is not None:
             return found
-        ratio = priors.relative_speed(arm.mode, text.workload_class, text.context, occupancy)
+        ratio = self._prior(arm, text, occupancy)
         offset = math.log(priors.BASE_TOKENS_PER_SECOND * ratio)
         return table.cell(key, self._direct_levels(arm, text, occupancy), offset)
 
+    def _prior(self, arm: Arm, text: Text, occupancy: int) -> float:
+        """Speed over AR's before anything is measured: stated, else from the table."""
+        stated = priors.stated_speed(self._stated, arm.mode, text.workload_class)
+        if stated is not None:
+            return stated
+        return priors.relative_speed(arm.mode, text.workload_class, text.context, occupancy)
+
     def _direct_levels(self, arm: Arm, text: Text, occupancy: int) -> tuple[Level, ...]:
         spread = self.spread
-        own = (*_shared(spread, arm, text), *_machine(spread, arm, text, occupancy))
         return (
-            *own,
+            *_shared(spread, arm, text),
+            *_machine(spread, arm, text, occupancy),
             *_text_of(spread, arm, text),
             Level(("leaf", arm, text, occupancy), spread.leaf),
         )
@@ -302,7 +314,7 @@ class SpeedModel:
             *_machine(self.factor_spread, arm, text, occupancy),
             Level(("leaf", *key), self.factor_spread.leaf),
         )
-        ratio = priors.relative_speed(arm.mode, text.workload_class, text.context, occupancy)
+        ratio = self._prior(arm, text, occupancy)
         length = math.log(2.0) if arm.drafts else 0.0
         offset = length - math.log(priors.BASE_TOKENS_PER_SECOND * ratio)
         return table.cell(key, levels, offset)

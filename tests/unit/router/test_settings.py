@@ -20,7 +20,8 @@ models:
   - {name: big, target: big.gguf, aliases: [gpt-4o]}
 workers:
   - {name: one, model: big}
-routing: {policy: round_robin, exploration_budget: 0.5, ar_floor: 0.1, static_worker: one}
+routing: {policy: round_robin, exploration_budget: 0.5, ar_floor: 0.1, static_worker: one,
+          priors: {mtp-n3: {prose: 1.4}}}
 telemetry: {log_format: json, decision_log: false}
 dashboard: {port: 7777}
 """
@@ -45,6 +46,7 @@ def test_every_section_arrives(tmp_path):
     assert settings.policy_settings.exploration_budget == 0.5
     assert settings.policy_settings.baseline_share == 0.1
     assert settings.policy_settings.static_worker == "one"
+    assert settings.policy_settings.priors == {"mtp-n3": {"prose": 1.4}}
     assert settings.log_format == "json"
     assert not settings.decision_log
     assert settings.dashboard_url == "http://127.0.0.1:7777"

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from router.telemetry.priors import family, relative_speed, workload_class
+from router.telemetry.priors import family, relative_speed, stated_speed, workload_class
+from router.telemetry.speeds import Arm, SpeedModel, Text
 
 
 @pytest.mark.parametrize(
@@ -55,3 +56,17 @@ def test_margin_drafters_lose_on_long_documents_and_under_load():
     assert relative_speed("dflash2", "prose", context=1, occupancy=1) == 0.3
     assert relative_speed("dflash2", "prose", context=1) == 0.9
     assert relative_speed("mtp-n3", "prose", context=3, occupancy=3) == 1.2
+
+
+def test_what_the_operator_stated_comes_before_the_table():
+    stated = {"mtp-n3": {"structured": 3.0}}
+    assert stated_speed(stated, "mtp-n3", "structured") == 3.0
+    assert stated_speed(stated, "mtp-n3", "code") == 3.0  # a kind of that class
+    assert stated_speed(stated, "mtp-n3", "prose") is None
+    assert stated_speed(stated, "ar", "structured") is None
+    arms = [Arm("m", mode, mode) for mode in ("mtp-n3", "dflash2-margin")]
+    told, untold = SpeedModel(stated=stated), SpeedModel()
+    mtp, other = (told.predict(arm, Text("structured"), 0).ln_v for arm in arms)
+    assert mtp > other
+    mtp, other = (untold.predict(arm, Text("structured"), 0).ln_v for arm in arms)
+    assert mtp < other
