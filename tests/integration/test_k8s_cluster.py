@@ -149,11 +149,16 @@ async def test_no_planned_change_cuts_a_stream(pytestconfig: pytest.Config) -> N
 def _left_properly(pod: Pod, streams: Streams) -> None:
     """Nobody was sent to it once it had said that it leaves; a kubelet that had the time saw so.
 
-    With short streams a pod may be gone before its second readiness probe, and that is right.
+    With short streams a pod may be gone before its second readiness probe, and that is right. What
+    was asked for before it was gone and began afterwards is its successor's, which has its name.
     """
     when = {what: at for at, what in pod.events}
     left, gone = when["terminating"], when["gone"]
-    late = [at for at, name in streams.asked if name == pod.name and left + HEARD_S < at < gone]
+    late = [
+        asked
+        for asked, began, name in streams.begun
+        if name == pod.name and asked > left + HEARD_S and began < gone
+    ]
     assert not late, (pod.events, late)
     assert when.get("not ready", 0.0) > left or gone - left < pod.unready_takes, pod.events
     assert pod.events[-1][1] == "gone"

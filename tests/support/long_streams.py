@@ -39,7 +39,8 @@ class Streams:
     running: Counter[str] = field(default_factory=Counter)  # by worker, just now
     finished: Counter[int] = field(default_factory=Counter)  # streams by client
     reasons: list[str] = field(default_factory=list)
-    asked: list[tuple[float, str]] = field(default_factory=list)  # (monotonic s, who answered)
+    # When a stream was asked for and when it began (monotonic s), and whose it was.
+    begun: list[tuple[float, float, str]] = field(default_factory=list)
 
     def __sub__(self, earlier: Counter[str]) -> Counter[str]:
         return self.outcomes - earlier
@@ -94,7 +95,7 @@ async def _stream(client: httpx.AsyncClient, body: dict[str, Any], streams: Stre
                 if answer.status_code == 200:
                     worker = answer.headers.get("x-specroute-worker", "")
                     streams.workers[worker] += 1
-                    streams.asked.append((asked_at, worker))
+                    streams.begun.append((asked_at, time.monotonic(), worker))
                     streams.running[worker] += 1
                     try:
                         return await _read(answer, body["max_tokens"], streams)
