@@ -46,8 +46,9 @@ async def test_the_whole_time_ends_a_request_in_every_phase(phase, stream):
         await until(lambda: apps["plain"].busy == 0)
     assert [outcome.status for outcome in gate.outcomes] == [Status.TIMEOUT]
     assert b'"code":"timeout"' in answer.content
-    begun = stream and phase == "streaming"
-    assert answer.status_code == (200 if begun else 504)
+    # A stream may have begun by then, and on a slow machine it may not.
+    may_begin = stream and phase == "streaming"
+    assert answer.status_code in ((200, 504) if may_begin else (504,))
     assert b"[DONE]" not in answer.content
 
 

@@ -11,7 +11,6 @@ from router.fleet import read_chain
 from router.relay.deadline import Deadline
 from router.relay.flight import Flight, Reading
 from tests.fakes.gateway import HandClock, classified, request
-from tests.support.waiting import until
 
 
 @pytest.fixture
@@ -56,13 +55,16 @@ async def test_an_answer_that_is_complete_is_not_disturbed(flight):
 
 
 async def test_a_client_that_leaves_at_the_same_moment_comes_first(flight):
+    deadline = Deadline(flight, 60.0)
+
     async def block() -> None:
-        with Deadline(flight, 0.01):
+        with deadline:
             await asyncio.sleep(60.0)
 
     task = asyncio.ensure_future(block())
     await asyncio.sleep(0)
-    await until(lambda: flight.http_status)
+    deadline._end()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+    assert flight.http_status == 504
