@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 SHORT_WORDS: Final = 12
 SYSTEMS_KEPT: Final = 512
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|_|\.")
+_DOING: Final = frozenset({"ACTION", "WORLD", "FIND", "TRANSFORM"})
 _STOP_STEMS: Final = frozenset(
     [
         "the",
@@ -106,15 +107,22 @@ def add_tools(text: PromptText, words: Sequence[Entry], out: list[str]) -> None:
         out.append("t:answered")
     if not text.tool_names:
         return
-    offered = entries(_CAMEL.sub(" ", text.tool_words))
-    stems = {entry[0] for entry in offered} - _STOP_STEMS
-    concepts = {entry[1] for entry in offered}
+    stems, concepts = _offered(text.tool_words)
     shared = stems & {entry[0] for entry in words}
-    meant = {entry[1] for entry in words} & concepts & {"ACTION", "WORLD", "FIND", "TRANSFORM"}
+    meant = concepts & {entry[1] for entry in words}
     level = min(len(shared), 3)
     out.append(f"t:shared{level}")
     out.append("t:meant" if meant else "t:other")
     out.extend({"t:" + entry[1] for entry in words[:SHORT_WORDS] if entry[1]})
+
+
+@lru_cache(maxsize=SYSTEMS_KEPT)
+def _offered(tool_words: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Stems of what the tools are called and do, and their concepts of doing; remembered like
+    system prompts, for the same reason."""
+    offered = entries(_CAMEL.sub(" ", tool_words))
+    stems = frozenset(entry[0] for entry in offered) - _STOP_STEMS
+    return stems, frozenset(entry[1] for entry in offered) & _DOING
 
 
 def add_fields(text: PromptText, out: list[str]) -> None:
