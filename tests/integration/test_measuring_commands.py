@@ -40,7 +40,7 @@ def test_a_sweep_tells_speed_by_setting_and_advise_reads_it(config, tmp_path):
     plot = tmp_path / "sweep.png"
     done = run(
         *("sweep", "-c", config, "--worker", "mtp", "--n-max", "1,3", "--per-class", 1),
-        *("--rounds", 2, "--max-tokens", 48, "--length", "0,100", "--plot", plot, "--json"),
+        *("--rounds", 1, "--max-tokens", 40, "--length", "0,100", "--plot", plot, "--json"),
     )
     assert done.exit_code == 0, done.output
     report = json.loads(done.stdout)

@@ -19,6 +19,7 @@ import yaml
 
 from tests.support.supervised import PATIENCE_S, Published, host
 from tests.support.waiting import until
+from workers import health
 from workers.clock import SystemClock
 from workers.engines import ENGINES
 from workers.keys import worker_api_key
@@ -268,3 +269,16 @@ async def test_kill_9_of_the_agent_leaves_nothing_after_two_seconds(trio, tmp_pa
         process.send_signal(signal.SIGKILL)
         process.wait()
         await until(lambda: not processes_with(str(tmp_path / "state")), 2.0)
+
+
+async def test_the_engine_counts_its_drafts_as_the_answers_do(trio, tmp_path):
+    """What tells in service that drafts have vanished (workers/drafting.py)."""
+    async with running(worker(trio, "mtp-n3"), tmp_path) as (_, published):
+        record = published.last
+        async with client_of(record) as http:
+            before = await health.draft_counts(http, LLAMA.routes)
+            _, timings = await ask(record)
+            found = (await health.draft_counts(http, LLAMA.routes)).since(before)
+    assert found.predicted == timings.predicted_n
+    assert found.drafted == timings.draft_n > 0
+    assert found.accepted == timings.draft_n_accepted
