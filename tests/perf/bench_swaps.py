@@ -65,6 +65,7 @@ async def one_gpu(folder: Path, binary: Path | None):
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(run_agent(specs, registry, options, CLOCK, stop))
         async with gateway(registry=registry) as gate:
+            await until(lambda: len(gate.fleet.everything()) == 2, 120.0)
             await resident(gate, "a")
             for name in ("b", "a"):
                 for number in range(2 * WARM):

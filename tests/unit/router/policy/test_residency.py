@@ -169,12 +169,13 @@ MIXES = {
 def test_no_mix_takes_much_longer_than_under_its_best_static_choice(name):
     make, value = MIXES[name]
     against_static, against_thrashing, swaps = [], [], []
-    for seed in range(10):
+    for seed in range(6):
         mix = make(random.Random(seed), value)
         best = min(taken(mix, "a")[0], taken(mix, "b")[0])
         ours, made = taken(mix, "planned")
         against_static.append(ours / best)
-        against_thrashing.append(ours / taken(mix, "each")[0])
+        if name in THRASHING:
+            against_thrashing.append(ours / taken(mix, "each")[0])
         swaps.append(made)
     assert mean(against_static) <= 1.03
     assert max(against_static) <= 1.08
