@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SLOTS = "socket, /slots"
 ALLOWED = 60.0  # seconds
 LONG = {"max_tokens": 3500, "ignore_eos": True}
-PROMPT = 2500  # tokens of a long prompt
+PROMPT = 1500  # tokens of a long prompt
 # Each look at /slots makes a worker that generates nothing yet wait anew before it looks for its
 # client.
 SELDOM = 2.5
