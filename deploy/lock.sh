@@ -9,6 +9,6 @@ compile() {
         -c requirements.lock "$@"
 }
 
-compile --extra gateway -o deploy/requirements-gateway.lock pyproject.toml
+compile --extra gateway --extra learn -o deploy/requirements-gateway.lock pyproject.toml
 compile -o deploy/requirements-agent.lock pyproject.toml
 compile -o deploy/requirements-build.lock deploy/requirements-build.in
