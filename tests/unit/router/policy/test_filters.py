@@ -101,7 +101,7 @@ def test_prompt_and_answer_must_fit_the_context():
 def test_where_nobody_surely_fits_the_largest_context_decides():
     small = snapshot("small", record={"context": 512})
     big = snapshot("big", record={"context": 1024})
-    assert eligible(question(small, big, prompt_tokens=1200.0)).workers == (big,)
+    assert eligible(question(small, big, prompt_tokens=3 * 1024.0)).workers == (big,)
 
 
 def test_a_prompt_far_beyond_every_context_is_refused_in_the_workers_words():
