@@ -18,9 +18,9 @@ _ASLEEP: Final = (WorkerState.STOPPED, WorkerState.STARTING, WorkerState.LOADING
 _LOADING: Final = (WorkerState.STARTING, WorkerState.LOADING)
 _RETRY_S: Final = 5.0
 _SURELY_TOO_LONG: Final = 4.0
-"""A prompt may have so many times fewer tokens than its characters suggest (a word repeated, against
-the mean of what this model has read); beyond, no worker is asked. A worker refuses at little cost,
-and in the same words: refusing here what would have fitted is the worse mistake."""
+"""A prompt may have so many times fewer tokens than its characters suggest (a word repeated,
+against the mean of what this model has read); beyond, no worker is asked. A worker refuses at
+little cost, and in the same words: refusing here what would have fitted is the worse mistake."""
 
 
 class Fit(NamedTuple):
