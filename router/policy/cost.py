@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from router.core import CostEstimate
+from router.policy.calibration import AS_MODELLED, IntervalCalibration, Reach
 from router.telemetry.knowledge import length_key, text_of
 from router.telemetry.speeds import Text
 
@@ -47,6 +48,7 @@ class Prepared:
     tokens: float  # expected output tokens over all parts
     median: float  # output tokens that half of such answers exceed
     certain: float  # variance of ln(seconds) that no knowledge of speeds can remove
+    reach: Reach = AS_MODELLED  # of the forecast interval, as answers have shown it to be needed
 
 
 class Price(NamedTuple):
@@ -63,9 +65,15 @@ class Price(NamedTuple):
 class CostModel:
     """Prices workers by what is known of them."""
 
-    def __init__(self, knowledge: Knowledge, min_probability: float = 0.15) -> None:
+    def __init__(
+        self,
+        knowledge: Knowledge,
+        min_probability: float = 0.15,
+        calibration: IntervalCalibration | None = None,
+    ) -> None:
         self._known = knowledge
         self._min_probability = min_probability
+        self._calibration = calibration or IntervalCalibration()
 
     def prepare(self, request: PolicyInput) -> Prepared:
         """Class mixture and expected tokens of a request."""
@@ -79,7 +87,8 @@ class CostModel:
         median = math.exp(length.mu)
         certain = _NOISE * _NOISE + length.sigma * length.sigma
         parts = self._mixture(what.probabilities, top, tokens)
-        return Prepared(request, parts, length, tokens, median, certain)
+        reach = self._calibration.reach(request.model)
+        return Prepared(request, parts, length, tokens, median, certain, reach)
 
     def _mixture(self, shares: Mapping[str, float], top: Text, tokens: float) -> tuple[Part, ...]:
         """The classes worth considering: an unsure classifier widens the mixture."""
@@ -183,12 +192,13 @@ def _interval(
     prepared: Prepared, fixed: float, pace: float, variance: float
 ) -> tuple[float, float]:
     """90 % interval of the request's own seconds: unsure speed, unsure length up to the cap."""
-    reach = math.exp(_Z90 * math.sqrt(variance + prepared.certain))
+    below, above = prepared.reach
+    sigma = _Z90 * math.sqrt(variance + prepared.certain)
     median = pace * prepared.median
-    low, high = median / reach, median * reach
+    low, high = median * math.exp(-below * sigma), median * math.exp(above * sigma)
     cap = prepared.request.max_tokens
     if cap:
-        sure = math.exp(_Z90 * math.sqrt(variance + _NOISE * _NOISE))
-        high = min(high, cap * pace * sure)
-        low = min(low, cap * pace / sure)
+        sure = _Z90 * math.sqrt(variance + _NOISE * _NOISE)
+        high = min(high, cap * pace * math.exp(above * sure))
+        low = min(low, cap * pace * math.exp(-below * sure))
     return fixed + low, fixed + high

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from router.core import Candidate, Reason, RoutingDecision
 from router.policy.arms import with_arms
+from router.policy.calibration import IntervalCalibration
 from router.policy.cost import CostModel
 from router.policy.explore import Explorer, Option, Pick, Traffic
 from router.policy.filters import eligible, wished_mode
@@ -38,7 +39,8 @@ class LearnedPolicy:
         self.knowledge = knowledge
         self.explorer = Explorer(settings)
         self._traffic = Traffic()
-        self._cost = CostModel(knowledge, settings.min_class_probability)
+        self._calibration = IntervalCalibration()
+        self._cost = CostModel(knowledge, settings.min_class_probability, self._calibration)
         self._hysteresis = Hysteresis(settings.switch_margin, settings.tie_margin)
         self._plain: dict[str, deque[float]] = {}  # when each model's last AR answers ended
         self._answers: dict[str, list[int]] = {}  # answers of each model: all, and AR's
@@ -68,6 +70,7 @@ class LearnedPolicy:
     def observe(self, outcome: Outcome) -> None:
         """See `Policy.observe`."""
         self.knowledge.observe(outcome)
+        self._calibration.observe(outcome)
         if not outcome.timings.predicted_n:
             return
         counts = self._answers.setdefault(outcome.model, [0, 0])

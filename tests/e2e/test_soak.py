@@ -21,7 +21,7 @@ from tests.support.tee import Body, Tee, tee
 from tests.support.waiting import until
 
 PROOF = bool(os.environ.get("SPECROUTE_PROOF"))
-SECONDS = 600.0 if PROOF else 20.0
+SECONDS = 600.0 if PROOF else 60.0
 STREAMS = 64
 LEAVERS = 0.05
 LOOK_S = 5.0
