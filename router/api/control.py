@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from router.core import BadRequest
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from router.policy.base import Policy, PolicyInput
     from router.telemetry import Knowledge
 
-_TYPES = {item.name: type(item.default) for item in fields(PolicySettings)}
+_TYPES = {name: type(value) for name, value in asdict(PolicySettings()).items()}
 
 
 class PolicySwitch:

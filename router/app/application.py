@@ -30,6 +30,7 @@ EXPOSED: Final = (
     *("x-specroute-mode", "x-specroute-reason", "x-specroute-overhead-ms", "x-specroute-fallback"),
 )
 """Headers that a page's script may read, where `server.cors_origins` lets it ask at all."""
+ASK_AGAIN_S: Final = 2.0  # before a task that did not end is cancelled again
 RESTART_S: Final = 1.0  # before a failed background task is begun again
 
 
@@ -79,8 +80,7 @@ class GatewayApp:
             tasks.append(group.create_task(self._warm_up()))
             await begun()
             await ended()
-            for task in tasks:
-                task.cancel()
+            await _end(tasks)
         for close in self.parts.on_close:
             await close()
 
@@ -95,6 +95,15 @@ class GatewayApp:
     async def _warm_up(self) -> None:
         await self._cold_app()
         self.on_warm()
+
+
+async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Cancel until all have ended: redis-py can swallow a cancellation while it reads."""
+    pending = set(tasks)
+    while pending:
+        for task in pending:
+            task.cancel()
+        _, pending = await asyncio.wait(pending, timeout=ASK_AGAIN_S)
 
 
 async def _keep_running(run: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -68,14 +68,16 @@ def run_processes(count: int, serve: Callable[[int], None]) -> None:
         number = family.numbers.pop(pid, -1)
         if family.ending or number < 0:
             continue
-        if _now() - began < PAUSE_S and (code := os.waitstatus_to_exitcode(status)):
+        ended = os.waitstatus_to_exitcode(status)
+        if ended > 0 and _now() - began < PAUSE_S:  # below 0: somebody killed it
+            code = ended
             family.end(signal.SIGTERM)  # it never served: the next one would not either
             continue
         time.sleep(PAUSE_S)
         if not family.ending:
             family.start(number)
     if code:
-        raise SystemExit(abs(code))
+        raise SystemExit(code)
 
 
 def _now() -> float:
