@@ -14,6 +14,7 @@ from router.core import CostEstimate
 from router.policy.calibration import AS_MODELLED, IntervalCalibration, Reach
 from router.telemetry.knowledge import length_key, text_of
 from router.telemetry.speeds import Text
+from workers.state import WorkerState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -163,7 +164,11 @@ class CostModel:
 def _swap(worker: WorkerSnapshot) -> float:
     """Seconds until a worker of an exclusive group is resident; what it drives out not counted."""
     record = worker.record
-    return 0.0 if record.state.serves else record.load_s * (1.0 - record.progress)
+    if record.state.serves:
+        return 0.0
+    # What a worker that drains has loaded will be gone.
+    left = 1.0 if record.state is WorkerState.DRAINING else 1.0 - record.progress
+    return record.load_s * left
 
 
 def _externality(forecasts: Forecasts, part: Part, worker: WorkerSnapshot, load: int) -> float:

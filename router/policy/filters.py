@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 AUTO: Final = "auto"
 
 _SERVING: Final = tuple(state for state in WorkerState if state.serves)
-_ASLEEP: Final = (WorkerState.STOPPED, WorkerState.STARTING, WorkerState.LOADING)
 _LOADING: Final = (WorkerState.STARTING, WorkerState.LOADING)
+_ASLEEP: Final = (WorkerState.STOPPED, *_LOADING)
+_LEAVING: Final = (WorkerState.DRAINING,)
 _RETRY_S: Final = 5.0
 _SURELY_TOO_LONG: Final = 4.0
 """A prompt may have so many times fewer tokens than its characters suggest (a word repeated,
@@ -66,6 +67,9 @@ def eligible(request: PolicyInput) -> Fit:
             fits.append(worker)
     if not fits and short:
         fits, short = _largest(request, short)
+    if not fits and not asleep:  # one that makes room for another may come back after it
+        asleep = [w for w in request.view.workers if _wakes(request, w, need, _LEAVING)]
+        excluded = [e for e in excluded if e.worker not in {w.name for w in asleep}]
     if not fits and asleep:  # wait for the swap
         return Fit(tuple(asleep), tuple(excluded))
     if not fits:
@@ -78,10 +82,15 @@ def eligible(request: PolicyInput) -> Fit:
     return Fit(tuple(fits), tuple(excluded), tuple(asleep))
 
 
-def _wakes(request: PolicyInput, worker: WorkerSnapshot, need: float) -> bool:
+def _wakes(
+    request: PolicyInput,
+    worker: WorkerSnapshot,
+    need: float,
+    states: tuple[WorkerState, ...] = _ASLEEP,
+) -> bool:
     """Whether it could serve the request, were it resident: nothing else is in its way."""
     record, wishes = worker.record, request.wishes
-    if record.exclusive_group is None or record.state not in _ASLEEP or need > record.context:
+    if record.exclusive_group is None or record.state not in states or need > record.context:
         return False
     wanted = wishes.worker in (None, record.name) and wished_mode(request) in (None, worker.mode)
     return wanted and not _missing_feature(request, worker)

@@ -36,6 +36,8 @@ async def one_gpu(specs, tmp_path):
     async with asyncio.timeout(PATIENCE_S * 4), asyncio.TaskGroup() as tasks:
         tasks.create_task(run_agent(specs, registry, options, CLOCK, stop))
         async with gateway(registry=registry) as gate:
+            names = {spec.name for spec in specs}  # one that sleeps may be heard of later
+            await until(lambda: {w.name for w in gate.fleet.everything()} == names, PATIENCE_S)
             await until(lambda: _serving(gate) == {specs[0].name}, PATIENCE_S)
             yield gate
         stop.set()
