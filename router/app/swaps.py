@@ -7,6 +7,7 @@ streams take, unloads it and loads the other. Several gateways plan from their o
 from __future__ import annotations
 
 import asyncio
+import math
 import secrets
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -30,6 +31,7 @@ log = structlog.get_logger(__name__)
 
 LOOK_S: Final = 0.25
 _SETTLE_S: Final = 5.0  # in which an order shows in the records, or was lost
+_FOLLOWS_S: Final = 1.0  # between one that leaves and one that comes: somebody else's swap
 _REMEMBERED_S: Final = 600.0  # a conversation that was silent for longer needs no cache
 _CONVERSATIONS: Final = 256
 _MOVING: Final = (
@@ -49,6 +51,7 @@ class Group:
     plan: Residency = field(default_factory=Residency)
     held: OrderedDict[str, tuple[str, float, float]] = field(default_factory=OrderedDict)
     quiet_until: float = 0.0
+    taken_at: float = -math.inf
     served_s: float = 0.0
 
     def hold(self, conversation: str, worker: str, prefill_s: float, now: float) -> None:
@@ -121,6 +124,10 @@ class Swaps:
             if now < group.quiet_until:
                 continue
             resident = next((w.name for w in workers if w.record.state.serves), "")
+            if resident or any(w.record.state in _MOVING for w in workers):
+                group.taken_at = now
+            elif now - group.taken_at < _FOLLOWS_S:
+                continue
             swap = group.plan.decide(self._seen(workers), group.cache_s(resident, now), now)
             if swap is None:
                 continue

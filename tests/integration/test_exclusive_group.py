@@ -9,6 +9,7 @@ import asyncio
 import os
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import groupby
 
 import pytest
 
@@ -157,8 +158,10 @@ async def test_the_real_engine_swaps_between_modes_and_models(tmp_path):
         work = [streamed(gate, model, 96) for model in ("tiny", "other") * 4]
         assert all(await asyncio.gather(*work))
         await until(lambda: len(gate.outcomes) == 8)
-        order = [outcome.worker for outcome in gate.outcomes]
-        assert order == sorted(order)  # one swap
+        # In batches: how often is worth it hangs on how long the answers and the loads take here.
+        served = [outcome.worker for outcome in gate.outcomes]
+        batches = [worker for worker, _ in groupby(served)]
+        assert 2 <= len(batches) <= 4, served
         assert {outcome.status.value for outcome in gate.outcomes} == {"ok"}
         loads = {w.name: w.record.load_s for w in gate.fleet.everything()}
         assert all(0.0 < seconds < 60.0 for seconds in loads.values())

@@ -30,7 +30,7 @@ def test_every_value_set_is_in_the_table() -> None:
 
 
 def test_files_it_names_exist() -> None:
-    named = re.findall(r"\b((?:deploy|k8s)/[\w./-]*[\w])", TEXT)
+    named = re.findall(r"(?<![\w/])((?:tests|deploy|k8s)/[\w./-]*\w)", TEXT)
     assert len(named) > 5
     assert all((ROOT / name).exists() for name in named)
     linked = re.findall(r"\]\(([\w./-]+\.md)\)", TEXT)

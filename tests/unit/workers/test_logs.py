@@ -13,17 +13,6 @@ import structlog
 from workers.logs import LineWriter, change_level, configure_logs, current_level
 
 
-@pytest.fixture(autouse=True)
-def _own_logging():
-    """Leave logging as it was."""
-    root = logging.getLogger()
-    before = (root.handlers[:], root.level, structlog.get_config())
-    yield
-    root.handlers[:] = before[0]
-    root.setLevel(before[1])
-    structlog.configure(**before[2])
-
-
 class _Stuck(io.StringIO):
     """A stream that blocks until released."""
 

@@ -87,6 +87,18 @@ async def test_an_order_that_was_lost_is_given_again_and_a_move_under_way_is_not
     assert here.orders.sent == [("load", "b")] * 2
 
 
+async def test_an_operators_swap_is_not_crossed_while_nobody_is_resident():
+    here = Host()
+    await here.swaps.look()
+    here.queue = [(wish("a"), 1.0)]
+    here.becomes(a=ASLEEP, b=ASLEEP)  # `a` has left; `b`, which was ordered, shows in a moment
+    await here.swaps.look()
+    assert here.orders.sent == []
+    here.clock.advance(1.5)
+    await here.swaps.look()
+    assert here.orders.sent == [("load", "a")]
+
+
 async def test_those_that_wait_for_the_resident_are_no_reason():
     here = Host()
     here.queue = [(wish("a"), 1.0), (wish("elsewhere"), 99.0)]
