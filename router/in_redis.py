@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from redis.exceptions import WatchError
 
-from workers.in_redis import OUTAGE, Redis, RedisError, connect, key
+from workers.in_redis import OUTAGE, Redis, RedisError, connect, key, outage_as
 
-__all__ = ["OUTAGE", "Redis", "RedisError", "WatchError", "connect", "key"]
+__all__ = ["OUTAGE", "Redis", "RedisError", "WatchError", "connect", "key", "outage_as"]

@@ -5,7 +5,8 @@ Only commands of Redis 6.2 are used, so Valkey and older managed services do as 
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from redis.asyncio import Redis
@@ -14,7 +15,10 @@ from redis.asyncio.sentinel import Sentinel
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
-__all__ = ["OUTAGE", "PREFIX", "PubSub", "Redis", "RedisError", "connect", "key"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["OUTAGE", "PREFIX", "PubSub", "Redis", "RedisError", "connect", "key", "outage_as"]
 
 PREFIX = "specroute"
 
@@ -27,6 +31,15 @@ _OPTIONS: dict[str, Any] = {
     "socket_connect_timeout": 2.0,
     "health_check_interval": 15,
 }
+
+
+@contextmanager
+def outage_as(error: type[Exception]) -> Iterator[None]:
+    """Raise `error`, the caller's own, for whatever a client raises when the server is away."""
+    try:
+        yield
+    except OUTAGE as outage:
+        raise error(f"Redis: {type(outage).__name__}: {outage}") from outage
 
 
 def key(*parts: str) -> str:

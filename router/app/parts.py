@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from classifier import load
 from router import __version__
-from router.access import Admission, Authenticator, KeyRing, RateLimiter
-from router.access.key_store import RedisKeys
-from router.access.key_watch import KeyWatch
-from router.access.shares import Shares
+from router.access import Admission, Authenticator, KeyRing
 from router.api.edge import Edge
 from router.api.services import Services
+from router.app.access import build_access
 from router.app.learning import build_learned, build_schooling, gauges_of
 from router.app.served import Served
 from router.app.swaps import Swaps
@@ -38,7 +37,7 @@ from workers.registry import open_registry
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from router.access import KeyEntry
+    from router.app.access import Lasting
     from router.app.learning import Learned
     from router.fleet import Reservation
     from router.settings import Settings
@@ -71,37 +70,20 @@ def build(
 ) -> Parts:
     """Every object, connected; nothing is opened yet. `registry` overrides `redis_url`'s."""
     clock = clock or SystemClock()
-    url = settings.redis_url or "memory:"
-    registry = registry or open_registry(url, settings.cluster_secret, clock)
-    fleet = Fleet(clock, dict(settings.models))
-    watch = Watch(registry, fleet, clock)
-    admission: Admission[Reservation] = Admission(
-        clock, lambda reservation: reservation.release(), max_queue=settings.max_queue
+    registry = registry or open_registry(
+        settings.redis_url or "memory:", settings.cluster_secret, clock
     )
-    fleet.subscribe(admission.pump)
+    fleet, watch, admission = _meeting(settings, registry, clock)
     served = Served(load())
-    learned = build_learned(
-        settings,
-        clock,
-        log_writer,
-        fleet,
-        lambda: gauges_of(fleet, admission, watch, clock),
-        served,
-    )
-    schooling = build_schooling(settings, learned, served)
+    gauges = partial(gauges_of, fleet, admission, watch, clock)
+    learned = build_learned(settings, clock, log_writer, fleet, gauges, served)
+    access = build_access(settings, clock)
     upstreams = Upstreams()
     exchanges = Exchanges(
         upstreams, _keys(settings), settings.budgets, clock, tenant_safe=settings.tenant_safe
     )
     lingering = Lingering(exchanges.busy_slots)
-    doubts = Doubts(fleet, registry, clock)
-    leases = _leases(settings, fleet, admission)
-    prefixes, rates = PrefixIndex(), RateLimiter(clock, settings.all_keys)
-    ring = KeyRing(settings.all_keys)
-    keys, shares = _key_watch(settings, ring, rates), _shares(settings, rates, clock)
-    shared: tuple[Leases | KeyWatch | Shares, ...] = (*leases, *keys, *shares)
-    swaps = Swaps(fleet, admission.waiting, registry, clock)
-    learned.recorder.add(swaps.record)
+    prefixes = PrefixIndex()
     dispatcher = Dispatcher(
         clock=clock,
         tenant_safe=settings.tenant_safe,
@@ -116,15 +98,18 @@ def build(
         fallback=_fallback(settings, upstreams),
         wait_for_worker_s=settings.wait_for_worker_s,
         total_s=settings.budgets.total,
-        books=Books(fleet, prefixes, rates, lingering, learned.recorder.record),
+        books=Books(fleet, prefixes, access.rates, lingering, learned.recorder.record),
     )
-    family = _family(settings, learned, clock)
-    services = _services(settings, ring, dispatcher, learned, registry, watch)
-    if family:
-        services = replace(services, metrics_text=family[0].text)
+    swaps = Swaps(fleet, admission.waiting, registry, clock)
+    learned.recorder.add(swaps.record)
+    doubts = Doubts(fleet, registry, clock)
+    leases, family = _leases(settings, fleet, admission), _family(settings, learned, clock)
+    lasting: tuple[Lasting, ...] = (*leases, *access.lasting)
+    schooling = build_schooling(settings, learned, served)
+    services = _services(settings, access.ring, dispatcher, learned, registry, watch)
     return Parts(
         settings=settings,
-        services=services,
+        services=replace(services, metrics_text=family[0].text) if family else services,
         dispatcher=dispatcher,
         exchanges=exchanges,
         recorder=learned.recorder,
@@ -132,16 +117,29 @@ def build(
             *(watch.run, learned.recorder.run, lingering.run, swaps.run, doubts.run),
             *learned.background,
             *(run for school in schooling for run in (school.share, school.teach)),
-            *(task.run for task in (*shared, *family)),
+            *(task.run for task in lasting),
+            *(page.run for page in family),
         ),
         on_close=(
             upstreams.aclose,
-            *(task.aclose for task in shared),
+            *(task.aclose for task in lasting),
             registry.aclose,
             *(school.aclose for school in schooling),
             *learned.on_close,
         ),
     )
+
+
+def _meeting(
+    settings: Settings, registry: Registry, clock: Clock
+) -> tuple[Fleet, Watch, Admission[Reservation]]:
+    """Where workers and requests meet: what is there, the look at it, and the queue before it."""
+    fleet = Fleet(clock, dict(settings.models))
+    admission: Admission[Reservation] = Admission(
+        clock, lambda reservation: reservation.release(), max_queue=settings.max_queue
+    )
+    fleet.subscribe(admission.pump)
+    return fleet, Watch(registry, fleet, clock), admission
 
 
 def _family(settings: Settings, learned: Learned, clock: Clock) -> tuple[Family, ...]:
@@ -200,32 +198,6 @@ def _leases(
         return ()
     name = secrets.token_hex(8)
     return (Leases(connect(settings.redis_url), fleet, name, admission.depth),)
-
-
-def _key_watch(settings: Settings, ring: KeyRing, rates: RateLimiter) -> tuple[KeyWatch, ...]:
-    """Keys may be made and revoked meanwhile where they are kept: one KeyWatch, or none."""
-    folder, url = settings.state_dir, settings.redis_url
-    if folder is None and url is None:
-        return ()
-
-    def take_over(entries: tuple[KeyEntry, ...]) -> None:
-        ring.replace(entries)
-        rates.replace(entries)
-
-    watch = KeyWatch(
-        settings.keys,
-        take_over,
-        file=folder / "keys.json" if folder is not None else None,
-        store=RedisKeys(connect(url), settings.cluster_secret) if url is not None else None,
-        known=settings.made_keys,
-    )
-    return (watch,)
-
-
-def _shares(settings: Settings, rates: RateLimiter, clock: Clock) -> tuple[Shares, ...]:
-    if settings.redis_url is None:
-        return ()
-    return (Shares(connect(settings.redis_url), rates, secrets.token_hex(8), clock),)
 
 
 def _edge(settings: Settings, ring: KeyRing, dispatcher: Dispatcher, recorder: Recorder) -> Edge:

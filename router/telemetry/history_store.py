@@ -8,17 +8,16 @@ Keys: `specroute:history:WIDTH:NUMBER` (a hash; fields are a JSON list of model,
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import orjson
 
-from router.in_redis import OUTAGE, Redis, connect, key
+from router.in_redis import Redis, connect, key, outage_as
 from router.telemetry.history import SLICES, Series, Slice, Sums
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Iterable, Mapping, Sequence
 
     from router.telemetry.happenings import Happening
 
@@ -80,7 +79,7 @@ class HistoryStore:
         Raises:
             HistoryUnavailable: not written, or not known to be; write the same batch again.
         """
-        with _translated():
+        with outage_as(HistoryUnavailable):
             note = key("history", "batch", batch.gateway)
             last = await _call(self._client.get(note))
             if last is not None and int(last) >= batch.number:
@@ -103,7 +102,7 @@ class HistoryStore:
         """
         slices = list(wanted)
         known: dict[bytes, tuple[Series, str]] = {}
-        with _translated():
+        with outage_as(HistoryUnavailable):
             keys = [_slice_key(one) for one in slices]
             texts = await _call(self._client.eval(_READ_SLICES, len(keys), *keys))
         return {one: _read_slice(text, known) for one, text in zip(slices, texts, strict=True)}
@@ -130,7 +129,7 @@ class HistoryStore:
         Raises:
             HistoryUnavailable: Redis cannot be reached.
         """
-        with _translated():
+        with outage_as(HistoryUnavailable):
             names = sorted(name.decode() for name in await _call(self._client.smembers(_GATEWAYS)))
             keys = [key("gateway", name) for name in names]
             values = await self._client.mget(keys) if names else []
@@ -150,22 +149,13 @@ class HistoryStore:
 
     async def _read(self, stream: str, after: str, count: int) -> list[Entry]:
         oldest = after if after == "-" else f"({after}"
-        with _translated():
+        with outage_as(HistoryUnavailable):
             found: Any = await self._client.xrevrange(stream, "+", oldest, count=count)
         return [Entry(id_.decode(), orjson.loads(fields[b"row"])) for id_, fields in found]
 
 
 async def _call(answer: Any) -> Any:
     return await cast("Awaitable[Any]", answer)
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    """The one place where Redis' errors become the seam's."""
-    try:
-        yield
-    except OUTAGE as error:
-        raise HistoryUnavailable(f"Redis: {type(error).__name__}: {error}") from error
 
 
 def _slice_key(one: Slice) -> str:

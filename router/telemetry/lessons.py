@@ -8,19 +8,18 @@ now, expires), `answers` (a stream of remembered answers, capped).
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import orjson
 
 from classifier import Remembered
 from classifier.traffic import MAX_EXAMPLES
-from router.in_redis import OUTAGE, Redis, key
+from router.in_redis import Redis, key, outage_as
 from router.telemetry.store.base import StoreUnavailable
 from workers.keys import SealBroken, seal, unseal
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterator, Sequence
+    from collections.abc import Awaitable, Sequence
 
 MAX_BATCHES: Final = 20_000
 """Batches of remembered answers kept, at most one per gateway and second: some 30 MB if every one
@@ -48,7 +47,7 @@ class Lessons:
 
     async def add_samples(self, samples: Sequence[bytes]) -> None:
         """Append packed examples; the oldest go."""
-        with _translated():
+        with outage_as(StoreUnavailable):
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.rpush(_SAMPLES, *samples)
                 pipe.ltrim(_SAMPLES, -MAX_EXAMPLES, -1)
@@ -70,7 +69,7 @@ class Lessons:
 
     async def end_study(self) -> None:
         """All samples that have come are studied."""
-        with _translated():
+        with outage_as(StoreUnavailable):
             seen = await self._call(self._client.get(_SEEN))
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.set(_STUDIED, seen or b"0")
@@ -79,7 +78,7 @@ class Lessons:
 
     async def publish(self, line: bytes) -> None:
         """Make `line` what every gateway serves from."""
-        with _translated():
+        with outage_as(StoreUnavailable):
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.set(_LINE, seal(self._secret, _PURPOSE, line))
                 pipe.incr(_NUMBER)
@@ -123,17 +122,8 @@ class Lessons:
         await self._client.aclose()
 
     async def _call(self, answer: Any) -> Any:
-        with _translated():
+        with outage_as(StoreUnavailable):
             return await cast("Awaitable[Any]", answer)
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    """The one place where Redis' errors become the seam's."""
-    try:
-        yield
-    except OUTAGE as error:
-        raise StoreUnavailable(f"Redis: {type(error).__name__}: {error}") from error
 
 
 def _answers(raw: bytes) -> list[Remembered]:

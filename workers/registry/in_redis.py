@@ -9,12 +9,12 @@ own, so the clocks of the hosts need not agree on anything.
 from __future__ import annotations
 
 import math
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import structlog
 
-from workers.in_redis import OUTAGE, PubSub, Redis, key
+from workers.in_redis import PubSub, Redis, key, outage_as
 from workers.keys import SealBroken, seal, unseal
 from workers.record import WorkerRecord
 from workers.registry.base import EXPIRY_S, POLL_S, Command, RegistryUnavailable
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         Awaitable,
         Callable,
         Iterable,
-        Iterator,
     )
 
 log = structlog.get_logger(__name__)
@@ -56,7 +55,7 @@ class RedisRegistry:
 
     async def remove(self, name: str) -> None:
         """Delete the record and tell watchers."""
-        with _translated():
+        with outage_as(RegistryUnavailable):
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.delete(key("worker", name))
                 pipe.srem(_NAMES, name)
@@ -65,7 +64,7 @@ class RedisRegistry:
 
     async def list(self) -> tuple[WorkerRecord, ...]:
         """Every record that has not expired and bears our seal, ordered by name."""
-        with _translated():
+        with outage_as(RegistryUnavailable):
             names = await _members(self._client, _NAMES)
             values = await self._client.mget([key("worker", n) for n in names]) if names else []
             await self._forget(name for name, value in zip(names, values, strict=True) if not value)
@@ -78,12 +77,12 @@ class RedisRegistry:
             while True:
                 yield await self.list()
                 await self._next_message(inbox)
-                with _translated():  # one list answers a burst of changes
+                with outage_as(RegistryUnavailable):  # one list answers a burst of changes
                     await _empty(inbox)
 
     async def send(self, command: Command) -> int:
         """Publish the sealed command; the number of agents that were listening."""
-        with _translated():
+        with outage_as(RegistryUnavailable):
             sealed = seal(self._secret, _COMMAND, command.dumps())
             return int(await self._client.publish(_COMMANDS, sealed))
 
@@ -102,7 +101,7 @@ class RedisRegistry:
 
     async def _store(self, record: WorkerRecord, *, notify: bool) -> None:
         sealed = seal(self._secret, _RECORD, record.dumps())
-        with _translated():
+        with outage_as(RegistryUnavailable):
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.set(key("worker", record.name), sealed, px=_ms(EXPIRY_S))
                 pipe.sadd(_NAMES, record.name)
@@ -126,7 +125,7 @@ class RedisRegistry:
     async def _subscribed(self, channel: str) -> AsyncIterator[PubSub]:
         inbox: PubSub = self._client.pubsub(ignore_subscribe_messages=True)
         try:
-            with _translated():
+            with outage_as(RegistryUnavailable):
                 await inbox.subscribe(channel)
             yield inbox
         finally:
@@ -134,18 +133,9 @@ class RedisRegistry:
 
     async def _next_message(self, inbox: PubSub) -> bytes | None:
         """The next message's data, or None after `poll_s` without one."""
-        with _translated():
+        with outage_as(RegistryUnavailable):
             message = await inbox.get_message(timeout=self._poll_s)
         return None if message is None else bytes(message["data"])
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    """The one place where Redis' errors become the seam's."""
-    try:
-        yield
-    except OUTAGE as error:
-        raise RegistryUnavailable(f"Redis: {type(error).__name__}: {error}") from error
 
 
 async def _members(client: Redis, name: str) -> tuple[str, ...]:

@@ -8,12 +8,11 @@ and `specroute:totals:NAME` (a hash of plain sums; NAME is a JSON list of model,
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import orjson
 
-from router.in_redis import OUTAGE, Redis, WatchError, key
+from router.in_redis import Redis, WatchError, key, outage_as
 from router.telemetry.stats import Moments
 from router.telemetry.store.base import (
     DAY_EPOCHS,
@@ -29,7 +28,7 @@ from router.telemetry.store.base import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterator, Mapping
+    from collections.abc import Awaitable, Mapping
 
 _VERSIONS, _CUTS = key("stats", "versions"), key("stats", "cuts")
 _TOTALS = key("totals")
@@ -51,7 +50,7 @@ class RedisStatsStore:
 
     async def publish(self, batch: Batch) -> None:
         """Add a batch in one transaction that also notes its number."""
-        with _translated():
+        with outage_as(StoreUnavailable):
             note = key("stats", "batch", batch.gateway)
             last = await self._call(self._client.get(note))
             if last is not None and batch.number <= int(last):
@@ -66,7 +65,7 @@ class RedisStatsStore:
 
     async def load(self) -> SharedStats:
         """The sums; hashes that nobody wrote to since are taken from the last reading."""
-        with _translated():
+        with outage_as(StoreUnavailable):
             versions = await self._call(self._client.hgetall(_VERSIONS))
             await self._refresh({name.decode(): value for name, value in versions.items()})
             cuts = _read_cuts(await self._call(self._client.hgetall(_CUTS)))
@@ -74,7 +73,7 @@ class RedisStatsStore:
 
     async def totals(self) -> Mapping[TotalName, Mapping[str, float]]:
         """Plain sums."""
-        with _translated():
+        with outage_as(StoreUnavailable):
             names = sorted(await self._call(self._client.smembers(_TOTALS)))
             found = {}
             for name in names:
@@ -87,7 +86,7 @@ class RedisStatsStore:
 
     async def roll_up(self, now_epoch: int) -> None:
         """Fold old epochs into days: exactly once, whoever comes first."""
-        with _translated():
+        with outage_as(StoreUnavailable):
             versions = await self._call(self._client.hgetall(_VERSIONS))
             names = sorted(name.decode() for name in versions)
             cuts = _read_cuts(await self._call(self._client.hgetall(_CUTS)))
@@ -146,15 +145,6 @@ class RedisStatsStore:
 
     async def _call(self, answer: Any) -> Any:
         return await cast("Awaitable[Any]", answer)
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    """The one place where Redis' errors become the seam's."""
-    try:
-        yield
-    except OUTAGE as error:
-        raise StoreUnavailable(f"Redis: {type(error).__name__}: {error}") from error
 
 
 async def _executed(pipe: Any) -> bool:
