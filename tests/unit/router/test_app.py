@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import signal
 import subprocess
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import httpx
 import pytest
@@ -18,14 +16,11 @@ from router.app import build, create_app
 from router.settings import Settings
 from tests.fakes.gateway import record
 from tests.support.gateway import SECRET, answers_well, gateway, worker_at
+from tests.support.gateway_command import gateway_command
 from tests.support.raw_server import raw_server
-from tests.support.running import free_port
 from tests.support.waiting import until
 from workers.clock import SystemClock
 from workers.registry import MemoryRegistry, open_registry
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 async def test_background_tasks_end_with_the_application():
@@ -92,34 +87,6 @@ def test_health_needs_no_web_framework():
     assert done.stdout.split() == ["False", "False"]
 
 
-CONFIG = """\
-redis: {{url: '{url}'}}
-models: [{{name: tiny, target: tiny.gguf}}]
-workers: [{{name: plain, model: tiny}}]
-"""
-
-
-@contextlib.contextmanager
-def _command(folder: Path, url: str, **environment: str):
-    """`specroute gateway` as a process, and its URL."""
-    port = free_port()
-    (folder / "c.yaml").write_text(CONFIG.format(url=url))
-    argv = ["gateway", "-c", str(folder / "c.yaml"), "--state-dir", str(folder / "state")]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "router", *argv],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env=os.environ | {"SPECROUTE_SERVER__PORT": str(port), **environment},
-    )
-    try:
-        yield process, f"http://127.0.0.1:{port}"
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-
-
 async def _answers(client: httpx.AsyncClient, path: str) -> None:
     """Wait until the page is there."""
     async with asyncio.timeout(60):
@@ -132,7 +99,7 @@ async def _answers(client: httpx.AsyncClient, path: str) -> None:
 
 @pytest.mark.slow
 async def test_the_command_serves_what_redis_tells_and_stops_when_told(tmp_path, redis_url):
-    with _command(tmp_path, redis_url) as (process, url):
+    with gateway_command(tmp_path, redis_url) as (process, url):
         async with raw_server(answers_well) as server, httpx.AsyncClient(base_url=url) as client:
             await _answers(client, "/health")
             assert (await client.get("/ready")).status_code == 503
@@ -154,7 +121,7 @@ async def test_the_command_serves_what_redis_tells_and_stops_when_told(tmp_path,
 @pytest.mark.slow
 async def test_on_a_public_address_the_first_key_is_made(tmp_path, redis_url):
     environment = {"SPECROUTE_SERVER__HOST": "0.0.0.0"}  # noqa: S104
-    with _command(tmp_path, redis_url, **environment) as (_, url):
+    with gateway_command(tmp_path, redis_url, **environment) as (_, url):
         async with httpx.AsyncClient(base_url=url, timeout=60) as client:
             await _answers(client, "/health")
             assert (await client.get("/v1/models")).status_code == 401

@@ -6,47 +6,26 @@ import asyncio
 import contextlib
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
 import pytest
 
-from tests.support.running import free_port
+from tests.support.gateway_command import gateway_command
 from tests.support.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import subprocess
+    from contextlib import AbstractContextManager
 
 # Two processes import everything at once: a busy machine has needed more than 60 s for it.
 SERVING_S = 200
-CONFIG = """\
-redis: {{url: 'redis://127.0.0.1:1'}}
-models: [{{name: tiny, target: tiny.gguf}}]
-server: {{processes: 2, port: {port}}}
-workers: [{{name: plain, model: tiny}}]
-"""
 
 
-@contextlib.contextmanager
-def _two(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    port = free_port()
-    (folder / "c.yaml").write_text(CONFIG.format(port=port))
-    argv = ["gateway", "-c", str(folder / "c.yaml"), "--state-dir", str(folder / "state")]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "router", *argv],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    try:
-        yield process, f"http://127.0.0.1:{port}"
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
+def _two(folder: Path) -> AbstractContextManager[tuple[subprocess.Popen[str], str]]:
+    """Two serving processes behind one port, without Redis."""
+    return gateway_command(folder, "redis://127.0.0.1:1", SPECROUTE_SERVER__PROCESSES="2")
 
 
 def _children(pid: int) -> set[int]:
