@@ -51,8 +51,8 @@ def test_structlog_and_the_standard_library_meet_in_one_stream(log_format):
     writer = configure_logs(log_format, "info", stream)
     structlog.get_logger("x").info("happened", detail=7)
     structlog.get_logger("x").debug("unheard")
-    logging.getLogger("uvicorn.error").warning("careful")
-    logging.getLogger("uvicorn.error").info("unheard")
+    logging.getLogger("somebody.else").warning("careful")
+    logging.getLogger("somebody.else").info("unheard")
     writer.close()
     text = stream.getvalue()
     assert "happened" in text
