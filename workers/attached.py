@@ -41,6 +41,7 @@ class Attached:
 
     def order(self, verb: Verb) -> None:
         """Queue an order; load and unload mean undrain and drain here."""
+        self.status.hold(verb.holds)
         self._inbox.put_nowait(verb)
 
     def adopt(self, spec: WorkerSpec) -> None:

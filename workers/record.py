@@ -49,6 +49,7 @@ class WorkerRecord:
     priority: int = 0
     load_s: float = 0.0  # from start to ready: as measured last, before that by its files' size
     exclusive_group: str | None = None
+    held: bool = False  # drained by an order: nobody loads it on demand, only another order does
     features: tuple[str, ...] = ("tools", "grammar", "json_schema", "logprobs", "n")
     arms: tuple[Arm, ...] = ()  # what it offers per request beside its effective mode
 

@@ -67,6 +67,11 @@ class Status:
         group = spec.exclusive_group
         self.update(aliases=spec.aliases, priority=spec.priority, exclusive_group=group)
 
+    def hold(self, held: bool | None) -> None:
+        """What was drained stays out of service until it is asked for again; see `Verb.holds`."""
+        if held is not None:
+            self.update(held=held)
+
     def update(self, **changes: Any) -> None:
         """Change fields of the record without a move; nothing is published when nothing changes."""
         changed = replace(self.record, **changes)

@@ -65,6 +65,7 @@ class Supervisor:
 
     def order(self, verb: Verb) -> None:
         """Queue an order."""
+        self.status.hold(verb.holds)
         self._inbox.put_nowait(verb)
 
     def adopt(self, spec: WorkerSpec) -> None:
@@ -87,6 +88,11 @@ class Supervisor:
         if self.status.state is not WorkerState.STOPPED:
             self.status.advance(WorkerEvent.STOP, pid=None)
 
+    @property
+    def _alone(self) -> bool:
+        """Whether it may start without making room: else it is loaded when somebody wants it."""
+        return self._spec.exclusive_group is None
+
     async def _rest(self) -> None:
         """Not running: wait out a backoff, or for an order."""
         message = await self._message(self._pause)
@@ -94,7 +100,7 @@ class Supervisor:
             self._wanted = True
         elif message is Internal.STOP:
             self._stopping = True
-        elif message in (Verb.LOAD, Verb.RESTART, Verb.UNDRAIN):
+        elif message in (Verb.LOAD, Verb.RESTART) or (message is Verb.UNDRAIN and self._alone):
             self._wanted, self._crashes = True, ()
         elif message is Verb.UNLOAD:
             self._pause = None
@@ -178,8 +184,10 @@ class Supervisor:
         self._ready_at = self._host.clock.monotonic()
         load_s = round(self._ready_at - self._begun_at, 3)
         events = [WorkerEvent.LOADED] if probe.speculates else _DEGRADED
+        drained = [WorkerEvent.DRAIN] if record.held else []  # before it died
         self.status.advance(
             *events,
+            *drained,
             reason=probe.reason,
             progress=1.0,
             load_s=load_s,

@@ -1,7 +1,8 @@
 """Swaps of exclusive groups: learns from outcomes, looks at who waits, and orders what is planned.
 
 The agent of the group's host carries an order out: it drains the resident, however long its
-streams take, unloads it and loads the other. Several gateways plan from their own traffic each.
+streams take, unloads it and loads the other. Several gateways plan from their own traffic each, and
+accept each other's swaps; what an operator has drained is nobody's to load.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ log = structlog.get_logger(__name__)
 LOOK_S: Final = 0.25
 _SETTLE_S: Final = 5.0  # in which an order shows in the records, or was lost
 _FOLLOWS_S: Final = 1.0  # between one that leaves and one that comes: somebody else's swap
+_HEARD_S: Final = 2.5  # until other gateways' requests on a worker are known here
 _REMEMBERED_S: Final = 600.0  # a conversation that was silent for longer needs no cache
 _CONVERSATIONS: Final = 256
 _MOVING: Final = (
@@ -52,6 +54,9 @@ class Group:
     held: OrderedDict[str, tuple[str, float, float]] = field(default_factory=OrderedDict)
     quiet_until: float = 0.0
     taken_at: float = -math.inf
+    resident: str = ""  # as last seen,
+    ordered: str = ""  # and as last ordered
+    busy_until: float = 0.0  # the resident is somebody else's choice: they have requests for it
     served_s: float = 0.0
 
     def hold(self, conversation: str, worker: str, prefill_s: float, now: float) -> None:
@@ -60,6 +65,14 @@ class Group:
         self.held.move_to_end(conversation)
         if len(self.held) > _CONVERSATIONS:
             self.held.popitem(last=False)
+
+    def seen(self, resident: str, now: float) -> None:
+        """Who is resident; a new one that was not ordered here is somebody else's choice."""
+        if resident and self.resident and resident not in (self.resident, self.ordered):
+            self.plan.accept(resident)
+            self.busy_until = now + _HEARD_S
+        if resident:
+            self.resident, self.ordered = resident, ""
 
     def cache_s(self, worker: str, now: float) -> float:
         """Seconds of prefill that the worker's cache is worth."""
@@ -124,38 +137,41 @@ class Swaps:
             if now < group.quiet_until:
                 continue
             resident = next((w.name for w in workers if w.record.state.serves), "")
+            group.seen(resident, now)
             if resident or any(w.record.state in _MOVING for w in workers):
                 group.taken_at = now
             elif now - group.taken_at < _FOLLOWS_S:
                 continue
-            swap = group.plan.decide(self._seen(workers), group.cache_s(resident, now), now)
+            members = self._seen(workers, busy=now < group.busy_until)
+            swap = group.plan.decide(members, group.cache_s(resident, now), now)
             if swap is None:
                 continue
             order = Command(Verb.LOAD, swap.name, self._clock.wall(), secrets.token_hex(16))
             await self._registry.send(order)
-            group.quiet_until = now + _SETTLE_S
+            group.quiet_until, group.ordered = now + _SETTLE_S, swap.name
             group.plan.spent_s += swap.price_s
             log.info(
                 "swap", load=swap.name, unload=resident, because=swap.because, **_advice(group)
             )
 
     def _members(self) -> Mapping[GroupName, list[WorkerSnapshot]]:
-        """The groups, without members that cannot run at all."""
+        """The groups, without members that cannot run at all, or are not to."""
         found: dict[GroupName, list[WorkerSnapshot]] = {}
         for worker in self._fleet.everything():
             record = worker.record
-            if record.exclusive_group is not None and record.state not in _OUT_OF_ORDER:
+            out = record.held or record.state in _OUT_OF_ORDER
+            if record.exclusive_group is not None and not out:
                 name = (record.host, record.exclusive_group)
                 self._groups.setdefault(name, Group())
                 found.setdefault(name, []).append(worker)
         return found
 
-    def _seen(self, workers: list[WorkerSnapshot]) -> list[Member]:
+    def _seen(self, workers: list[WorkerSnapshot], *, busy: bool) -> list[Member]:
         queues: dict[str, list[tuple[RoutingDecision, float]]] = {w.name: [] for w in workers}
         for decision, waited in self._waiting():
             if decision.worker in queues:
                 queues[decision.worker].append((decision, waited))
-        return [_member(worker, queues[worker.name]) for worker in workers]
+        return [_member(worker, queues[worker.name], busy=busy) for worker in workers]
 
 
 def _costs(decision: RoutingDecision, names: set[str]) -> dict[str, float]:
@@ -168,7 +184,9 @@ def _costs(decision: RoutingDecision, names: set[str]) -> dict[str, float]:
     return costs
 
 
-def _member(worker: WorkerSnapshot, queue: list[tuple[RoutingDecision, float]]) -> Member:
+def _member(
+    worker: WorkerSnapshot, queue: list[tuple[RoutingDecision, float]], *, busy: bool
+) -> Member:
     state = worker.record.state
     estimates = (decision.estimate() for decision, _ in queue)
     return Member(
@@ -176,7 +194,7 @@ def _member(worker: WorkerSnapshot, queue: list[tuple[RoutingDecision, float]]) 
         load_s=worker.record.load_s,
         resident=state.serves,
         moving=state in _MOVING,
-        in_flight=worker.occupancy,
+        in_flight=max(worker.occupancy, int(busy)),
         wanting=len(queue),
         wanting_work_s=sum(e.prefill_s + e.decode_s for e in estimates if e is not None),
         waited_s=max((waited for _, waited in queue), default=0.0),

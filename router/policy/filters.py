@@ -90,7 +90,8 @@ def _wakes(
 ) -> bool:
     """Whether it could serve the request, were it resident: nothing else is in its way."""
     record, wishes = worker.record, request.wishes
-    if record.exclusive_group is None or record.state not in states or need > record.context:
+    loadable = record.exclusive_group is not None and not record.held
+    if not loadable or record.state not in states or need > record.context:
         return False
     wanted = wishes.worker in (None, record.name) and wished_mode(request) in (None, worker.mode)
     return wanted and not _missing_feature(request, worker)

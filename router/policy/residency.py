@@ -7,6 +7,8 @@ followed: always this member, always that one, or the member that lately does be
 plan would have taken, swaps included, is summed; the leader is followed once it leads by more than
 a swap and a half, and each change of plan makes the next one harder. So a mix that alternates
 quickly finds its best static choice and stays there, and one that changes slowly is followed.
+A swap that was not made for the plan (an operator's, another gateway's, or for those that wait)
+stands until the mix has spoken against it anew: else two planners would undo each other's.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ class Member:
     load_s: float
     resident: bool = False
     moving: bool = False  # on its way in or out
-    in_flight: int = 0
+    in_flight: int = 0  # what came just now by somebody else's order counts as busy
     wanting: int = 0
     wanting_work_s: float = 0.0
     waited_s: float = 0.0  # of the one that waits longest
@@ -93,6 +95,12 @@ class Residency:
             self._sums[name] = self._sums.get(name, 0.0) + seconds
         self._sums[_FOLLOW] = self._sums.get(_FOLLOW, 0.0) + self._followed(costs, prices)
 
+    def accept(self, name: str) -> None:
+        """Somebody else has made `name` resident; the next change of plan is harder for it."""
+        if self._plan not in (None, name):
+            self._lead = min(_HARDEST, self._lead * _HARDER)
+        self._stand_by(name)
+
     def decide(self, members: Sequence[Member], cache_s: float, now: float) -> Swap | None:
         """The swap to make now, if any.
 
@@ -110,6 +118,7 @@ class Residency:
         if waiting is not None and waiting.wanting:
             because = _must(resident, waiting, cache_s)
             if because:
+                self._stand_by(waiting.name)
                 return Swap(waiting.name, because, waiting.load_s + cache_s)
         if resident is None or resident.wanting or any(m.wanting for m in others):
             return None
@@ -131,6 +140,15 @@ class Residency:
         saved = self._sums.get(resident.name, 0.0) - self._sums[self._plan]
         said = f"{wanted} {why}: {saved:.1f} s over the last hours, a swap costs {dearest:.1f}"
         return Swap(wanted, said, chosen.load_s + cache_s)
+
+    def _stand_by(self, name: str) -> None:
+        """Keep it until another has gained on it from here on."""
+        if self._plan is None:
+            return
+        floor = self._sums.get(name, 0.0)
+        self._sums = {plan: max(floor, seconds) for plan, seconds in self._sums.items()}
+        self._plan = self._follower = name
+        self._recent = {}
 
     def _followed(self, costs: Mapping[str, float], prices: Mapping[str, float]) -> float:
         """Seconds that the request would have taken if what lately does better were resident."""

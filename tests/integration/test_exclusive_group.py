@@ -6,6 +6,7 @@ With stand-ins whose speeds are scripted, and with the real engine on the tiny t
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -136,6 +137,65 @@ async def test_what_the_mix_makes_best_becomes_resident(tmp_path):
         counts = await asyncio.gather(*(streamed(gate, "tiny") for _ in range(4)))
         assert counts == [40] * 4
         assert {outcome.status.value for outcome in gate.outcomes} == {"ok"}
+
+
+async def test_what_a_drained_resident_leaves_is_served_by_the_other(tmp_path):
+    async with one_gpu(pair(model="tiny"), tmp_path) as gate:
+        running = asyncio.create_task(streamed(gate, "tiny", 200))
+        await until(lambda: gate.in_flight == 1)
+        assert (await gate.client.post("/ops/workers/a/drain", headers=ADMIN)).is_success
+        await until(lambda: _record(gate, "a").held)
+        counts = await asyncio.gather(running, *(streamed(gate, "tiny") for _ in range(3)))
+        assert counts == [200, 40, 40, 40]
+        await until(lambda: len(gate.outcomes) == 4)
+        assert [outcome.worker for outcome in gate.outcomes] == ["a", "b", "b", "b"]
+        refused = await gate.chat(model="tiny@a", max_tokens=4)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "no_worker")
+        assert (await gate.client.post("/ops/workers/a/undrain", headers=ADMIN)).is_success
+        await until(lambda: not _record(gate, "a").held)
+        assert (await gate.chat(model="tiny@a", max_tokens=4)).is_success
+
+
+def reader_and_writer():
+    """`a` reads slowly and writes fast, `b` the other way round."""
+    one, two = pair(model="tiny")
+    scripts = ({"prefill_ms": 5.0, "step_ms": 2.0}, {"prefill_ms": 0.2, "step_ms": 15.0})
+    for spec, script in zip((one, two), scripts, strict=True):
+        yield replace(spec, args=("--script", json.dumps(script)))
+
+
+def _read_and_written(gate):
+    """What an earlier day has shown of both."""
+    figures = {"a": (5.0, 500.0), "b": (0.2, 66.0)}
+    for worker in gate.fleet.everything():
+        per_token_ms, speed = figures[worker.name]
+        changes = {"worker": worker.name, "worker_key": worker.record.spec_hash, "mode": "ar"}
+        for number in range(20):
+            seen = outcome(tokens_per_second=speed, at=CLOCK.wall() - number, **changes)
+            read = replace(seen.timings, prompt_n=200, prompt_ms=200 * per_token_ms)
+            gate.app.parts.services.policy.observe(replace(seen, timings=read))
+
+
+async def test_two_gateways_do_not_undo_each_others_swaps(tmp_path):
+    async with (
+        one_gpu([*reader_and_writer()], tmp_path) as reads,
+        gateway(registry=reads.registry) as writes,
+    ):
+        await until(lambda: _serving(writes) == {"a"})
+        for gate in (reads, writes):
+            _read_and_written(gate)
+        orders, send = [], reads.registry.send
+        reads.registry.send = lambda order: (orders.append(order.worker), send(order))[1]
+        for number in range(20):
+            long = f"{number} " + "word " * 100
+            asked = reads.chat(long, stream=True, max_tokens=4), streamed(writes, "tiny", 40)
+            assert (await asyncio.gather(*asked))[0].text.rstrip().endswith("[DONE]")
+        # Each change of plan is harder than the one before; undone at once it would be a dozen.
+        assert orders[:1] == ["b"]
+        assert len(orders) <= 6, orders
+        await until(lambda: len(reads.outcomes) == len(writes.outcomes) == 20)
+        found = {outcome.status.value for gate in (reads, writes) for outcome in gate.outcomes}
+        assert found == {"ok"}
 
 
 @pytest.mark.engine

@@ -17,10 +17,11 @@ log = logging.getLogger(__name__)
 
 @pytest.mark.timeout(7200 if PROOF else 600)
 async def test_every_fault_is_found_and_over_and_harms_nobody_else(tmp_path):
-    rounds = 20 if PROOF else 1
+    rounds = 20 if PROOF else 3
     rows = await run_rounds(
         tmp_path,
         rounds,
+        lanes=4 if PROOF else 3,
         slow_s=75.0 if PROOF else 15.0,
         redis_s=60.0 if PROOF else 4.0,
         report=lambda row: log.info("%s", row),

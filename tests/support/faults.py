@@ -1,159 +1,40 @@
 """Faults done to real processes: Redis, an agent, a gateway, and workers that each have one fault.
 
 All the workers' faults of a round happen at once, each to a worker of its own model, so a round
-takes as long as the slowest and every other worker is a bystander. Times are seconds from the
-fault: until the gateway's page shows it, and until a request is served again.
+takes as long as the slowest and every other worker is a bystander. Rounds run side by side, each
+with processes of its own. Times are seconds from the fault: until the gateway's page shows it, and
+until a request is served again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
 import socket
-import subprocess
-import sys
 import time
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from functools import partial
+from itertools import count
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import yaml
 
+from tests.support.fault_rig import LONG_PROMPT, SECRET, TOKEN, Rig, rig
+from tests.support.fault_rows import Row
 from tests.support.redis_server import private_redis
-from tests.support.running import free_port, processes_below
-from tests.support.standin import executable
+from tests.support.running import processes_below
 from workers.keys import worker_api_key
-from workers.tiny import prepare
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Coroutine
 
-SECRET, TOKEN = "fault-secret", "fault-token"
 PATIENCE_S = 150.0  # for anything; a machine under load is slow
-POLL_S = 0.05
-LONG_PROMPT = 30_000  # words, one token each for the stand-in
+POLL_S = 0.1
 
 OPS = {"authorization": f"Bearer {TOKEN}"}
-
-
-@dataclass
-class Row:
-    """One fault, once. `seen` and `back` in seconds; None where there is nothing to wait for."""
-
-    fault: str
-    seen: float | None = None
-    back: float | None = None
-    client: str = ""  # what the request under way got
-    reason: str = ""  # the worker's, as published
-    wrong: list[str] = field(default_factory=list)
-
-
-@dataclass
-class Rig:
-    """The running processes, and what they are made of."""
-
-    folder: Path
-    config: Path
-    port: int
-    fixed_port: int
-    env: dict[str, str]
-    slow_s: float
-    agent: subprocess.Popen[bytes] | None = None
-    stolen: Path = Path()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    @property
-    def state(self) -> Path:
-        return self.folder / "state"
-
-    def start_agent(self) -> None:
-        """Its own log goes to a full disk."""
-        argv = [sys.executable, "-m", "workers", "-c", str(self.config)]
-        with open("/dev/full", "w") as full:
-            self.agent = subprocess.Popen(
-                [*argv, "--state-dir", str(self.state), "--drain-timeout", "5"],
-                env=self.env,
-                stdout=full,
-                stderr=full,
-                start_new_session=True,
-            )
-
-
-@contextmanager
-def rig(folder: Path, *, slow_s: float) -> Iterator[Rig]:
-    """Everything started but Redis, which is the caller's to break; ended on the way out."""
-    port, fixed = free_port(), free_port()
-    config = folder / "faults.yaml"
-    config.write_text(yaml.safe_dump(_document(folder, fixed, port, slow_s)))
-    env = {k: v for k, v in os.environ.items() if not k.startswith("SPECROUTE_")}
-    made = Rig(folder, config, port, fixed, env, slow_s)
-    made.stolen = folder / "own-target.gguf"
-    logs = made.state / "logs" / "workers"
-    logs.mkdir(parents=True)
-    (logs / "full.log").symlink_to("/dev/full")
-    with ExitStack() as endings:
-        made.start_agent()
-        endings.callback(_end, lambda: made.agent)
-        argv = [sys.executable, "-m", "router", "gateway", "-c", str(config)]
-        gateway = subprocess.Popen(
-            [*argv, "--state-dir", str(made.state)],
-            env=env,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        endings.callback(_end, lambda: gateway)
-        yield made
-
-
-def _end(process: Callable[[], subprocess.Popen[bytes] | None]) -> None:
-    running = process()
-    if running is not None and running.poll() is None:
-        running.terminate()
-        try:
-            running.wait(60)
-        except subprocess.TimeoutExpired:
-            running.kill()
-            running.wait()
-
-
-def _document(folder: Path, fixed: int, port: int, slow_s: float) -> dict[str, Any]:
-    trio = prepare(folder / "models")
-    own = folder / "own-target.gguf"
-    shutil.copyfile(trio.target, own)
-    program = str(executable(folder))
-    standin = {"binary": program, "context": 40_000}
-    slow = f'{{"prefill_ms": {1000 * slow_s / LONG_PROMPT}, "busy_prefill": true}}'
-    real = {"context": 4096, "threads": 1, "reasoning": "off"}
-    workers = {
-        "killed": real,
-        "frozen": real,
-        "prefill": real,
-        "deleted": real,
-        "full": real,
-        "slow": standin | {"env": {"STANDIN": slow}},
-        "errors": standin,
-        "deaf": standin | {"env": {"STANDIN_DEAF": "1"}},
-        "port": standin | {"port": fixed},
-        "bystander": standin,
-    }
-    targets = {name: own if name == "deleted" else trio.target for name in workers}
-    return {
-        "server": {"port": port},
-        "redis": {"url": f"unix://{folder / 'redis.sock'}"},
-        "auth": {"cluster_secret": SECRET, "admin_token": TOKEN},
-        "dashboard": {"enabled": False},
-        "models": [{"name": n, "target": str(path)} for n, path in targets.items()],
-        "workers": [{"name": n, "model": n, "mode": "ar", **w} for n, w in workers.items()],
-    }
 
 
 class Round:
@@ -162,9 +43,18 @@ class Round:
     def __init__(self, made: Rig, http: httpx.AsyncClient) -> None:
         self.rig, self.http = made, http
         self.first: dict[str, dict[str, Any]] = {}
+        self._looking = asyncio.Lock()
+        self._looked, self._seen = -POLL_S, dict[str, dict[str, Any]]()
 
     async def workers(self) -> dict[str, dict[str, Any]]:
-        """The gateway's view; nothing while it does not answer."""
+        """The gateway's view, at most POLL_S old: every fault of the round looks at it."""
+        async with self._looking:
+            if time.monotonic() - self._looked >= POLL_S:
+                self._seen, self._looked = await self._look(), time.monotonic()
+            return self._seen
+
+    async def _look(self) -> dict[str, dict[str, Any]]:
+        """Nothing while it does not answer."""
         try:
             answer = await self.http.get("/ops/workers", headers=OPS)
             rows = answer.json()
@@ -327,13 +217,14 @@ class Round:
 
     async def all_at_once(self) -> list[Row]:
         """Every worker's fault."""
-        for name in self.first:
-            await self.until(f"{name} serves", lambda name=name: self.serves(name))
+        async with asyncio.TaskGroup() as tasks:
+            for name in self.first:
+                tasks.create_task(self.until(f"{name} serves", partial(self.serves, name)))
         self.first = await self.workers()
         long = "word " * 2500
         async with asyncio.TaskGroup() as tasks:
             running = [
-                tasks.create_task(fault)
+                tasks.create_task(_told(fault))
                 for fault in (
                     self.signalled("kill -9 mid-stream", "killed", signal.SIGKILL),
                     self.signalled("SIGSTOP mid-stream", "frozen", signal.SIGSTOP),
@@ -372,7 +263,7 @@ class Round:
             row.wrong.append(f"{failures} requests failed meanwhile")
         start()
         row.back = await self.until("Redis back", lambda: self._redis("up"))
-        await self.until("workers back", self._all_ready)
+        await self.until("workers back", self.all_ready)
         row.client = "whole"
         if (await self.workers())["bystander"]["pid"] != self.first["bystander"]["pid"]:
             row.wrong.append("the bystander was restarted")
@@ -383,7 +274,7 @@ class Round:
         said = answer.text
         return ('"redis":"down"' in said.replace(" ", "")) == (state == "down")
 
-    async def _all_ready(self) -> bool:
+    async def all_ready(self) -> bool:
         rows = await self.workers()
         return set(rows) == set(self.first) and all(r["state"] == "ready" for r in rows.values())
 
@@ -400,7 +291,7 @@ class Round:
         row.seen = time.monotonic() - began
         self.rig.start_agent()
         began = time.monotonic()
-        await self.until("all workers back", self._all_ready)
+        await self.until("all workers back", self.all_ready)
         await self.until("a request served", lambda: self.serves("bystander"))
         row.back = time.monotonic() - began
         return row
@@ -408,6 +299,14 @@ class Round:
     async def _nobody_serves(self) -> bool:
         rows = await self.workers()
         return not rows or all(r["state"] != "ready" for r in rows.values())
+
+
+async def _told(fault: Coroutine[Any, Any, Row]) -> Row:
+    """Its row also when it was not found or is not over in time: others are to be told of too."""
+    try:
+        return await fault
+    except (AssertionError, ExceptionGroup) as error:
+        return Row(fault.__name__, wrong=[repr(error)])
 
 
 async def _took(thief: socket.socket, port: int) -> bool:
@@ -429,30 +328,38 @@ async def _gone(pids: list[int]) -> bool:
     return not any(map(alive, pids))
 
 
-def table(rows: list[Row]) -> str:
-    """Median and slowest times of each fault, as Markdown."""
-    lines = [
-        "| fault | runs | seen, s (median, slowest) | served again, s | the client got | wrong |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
-    for fault in dict.fromkeys(row.fault for row in rows):
-        mine = [row for row in rows if row.fault == fault]
-        seen, back = (_span([getattr(row, name) for row in mine]) for name in ("seen", "back"))
-        clients = ", ".join(sorted({row.client for row in mine if row.client}))
-        wrong = sum(bool(row.wrong) for row in mine)
-        lines.append(f"| {fault} | {len(mine)} | {seen} | {back} | {clients} | {wrong} |")
-    return "\n".join(lines)
-
-
-def _span(values: list[float | None]) -> str:
-    known = [value for value in values if value is not None]
-    return f"{median(known):.1f}, {max(known):.1f}" if known else "-"
-
-
 async def run_rounds(
-    folder: Path, rounds: int, *, slow_s: float, redis_s: float, report: Callable[[Row], None]
+    folder: Path,
+    rounds: int,
+    *,
+    slow_s: float,
+    redis_s: float,
+    report: Callable[[Row], None],
+    lanes: int = 1,
 ) -> list[Row]:
-    """All faults, `rounds` times; the folder's processes are counted at the end."""
+    """All faults, `rounds` times, in as many `lanes` side by side as are asked for."""
+    rows: list[Row] = []
+    left = count(rounds, -1)
+
+    async def lane(number: int) -> None:
+        own = folder / f"lane{number}"
+        own.mkdir()
+        rows.extend(await _lane(own, lambda: next(left) > 0, slow_s, redis_s, report))
+
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(min(lanes, rounds)):
+            tasks.create_task(lane(number))
+    return rows
+
+
+async def _lane(
+    folder: Path,
+    another: Callable[[], bool],
+    slow_s: float,
+    redis_s: float,
+    report: Callable[[Row], None],
+) -> list[Row]:
+    """One round after the other in one folder, whose processes are counted at the end."""
     rows: list[Row] = []
     with ExitStack() as redis:
         sock = folder / "redis.sock"
@@ -461,19 +368,8 @@ async def run_rounds(
             limits = httpx.Limits(max_keepalive_connections=0)
             timeout = httpx.Timeout(PATIENCE_S)
             async with httpx.AsyncClient(base_url=made.url, timeout=timeout, limits=limits) as http:
-                for _ in range(rounds):
-                    one = Round(made, http)
-                    one.first = {w["name"]: {"pid": None} for w in _configured(made)}
-                    await one.until("all ready", one._all_ready)
-                    found = await one.all_at_once()
-                    one.first = await one.workers()
-                    redis.close()
-                    found.append(
-                        await one.redis_gone(
-                            redis_s, lambda: redis.enter_context(private_redis(sock))
-                        )
-                    )
-                    found.append(await one.agent_killed())
+                while another():
+                    found = await _round(Round(made, http), redis, sock, redis_s)
                     for row in found:
                         report(row)
                     rows += found
@@ -481,6 +377,18 @@ async def run_rounds(
     if left:
         rows[-1].wrong.append(f"processes left: {left}")
     return rows
+
+
+async def _round(one: Round, redis: ExitStack, sock: Path, redis_s: float) -> list[Row]:
+    """The workers' faults, then Redis', then the agent's."""
+    one.first = {w["name"]: {"pid": None} for w in _configured(one.rig)}
+    await one.until("all ready", one.all_ready)
+    found = await one.all_at_once()
+    one.first = await one.workers()
+    redis.close()
+    found.append(await one.redis_gone(redis_s, lambda: redis.enter_context(private_redis(sock))))
+    found.append(await one.agent_killed())
+    return found
 
 
 def _configured(made: Rig) -> list[dict[str, Any]]:

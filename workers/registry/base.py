@@ -36,6 +36,11 @@ class Verb(StrEnum):
         """Whether a person may order it."""
         return self is not Verb.PROBE
 
+    @property
+    def holds(self) -> bool | None:
+        """Whether the worker is out of service from then on until an order; None: as before."""
+        return {"drain": True, "undrain": False, "load": False, "restart": False}.get(self.value)
+
 
 @dataclass(frozen=True, slots=True)
 class Command:

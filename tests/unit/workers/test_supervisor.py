@@ -190,6 +190,37 @@ async def test_unload_waits_for_running_requests(tmp_path):
         assert published.states()[-4:] == ["draining", "stopped", "starting", "ready"]
 
 
+async def test_what_was_drained_comes_back_drained(tmp_path):
+    async with supervised(simulated(mode="ar"), tmp_path) as (worker, published):
+        first = await published.reaches(S.READY)
+        worker.order(Verb.DRAIN)
+        await published.reaches(S.DRAINING)
+        crashed = len(published.records)
+        os.kill(first.pid, signal.SIGKILL)
+        await published.reaches(S.DRAINING, after=crashed)
+        assert published.last.held
+        worker.order(Verb.UNDRAIN)
+        await until(lambda: published.last.state is S.READY, PATIENCE_S)
+        assert not published.last.held
+
+
+async def test_a_drained_member_of_a_group_is_not_started_beside_the_other(tmp_path):
+    member = replace(simulated(mode="ar"), exclusive_group="gpu")
+    async with supervised(member, tmp_path) as (worker, published):
+        await published.reaches(S.READY)
+        worker.order(Verb.DRAIN)
+        worker.order(Verb.UNLOAD)  # the other one needs its memory
+        await published.reaches(S.STOPPED)
+        assert published.last.held
+        worker.order(Verb.UNDRAIN)
+        await until(lambda: not published.last.held, PATIENCE_S)
+        worker.order(Verb.PROBE)
+        await until(lambda: worker._inbox.empty(), PATIENCE_S)
+        assert published.last.state is S.STOPPED
+        worker.order(Verb.LOAD)
+        await until(lambda: published.last.state is S.READY, PATIENCE_S)
+
+
 async def test_a_drain_has_an_end(tmp_path):
     worker = supervised(simulated(mode="ar"), tmp_path, drain_timeout=0.5, stop_timeout=0.5)
     async with worker as (supervisor, published):

@@ -99,6 +99,35 @@ async def test_an_operators_swap_is_not_crossed_while_nobody_is_resident():
     assert here.orders.sent == [("load", "a")]
 
 
+async def test_what_an_operator_has_loaded_stays():
+    here = Host()
+    here.served(1.0, 2.0, count=20)
+    await here.swaps.look()
+    here.becomes(a=ASLEEP, b=GROUP)
+    await here.swaps.look()
+    assert here.orders.sent == []  # though `a` does better with this mix
+    here.queue = [(wish("a"), 1.0)]
+    await here.swaps.look()
+    assert here.orders.sent == []  # whoever wanted `b` has requests for it, which show in a moment
+    here.clock.advance(3.0)
+    await here.swaps.look()
+    assert here.orders.sent == [("load", "a")]
+
+
+async def test_what_an_operator_has_drained_makes_room_and_is_not_loaded():
+    here = Host()
+    here.becomes(a={**GROUP, "state": WorkerState.DRAINING, "held": True}, b=ASLEEP)
+    here.served(1.0, 2.0, count=20)
+    here.queue = [(wish("b"), 1.0)]
+    await here.swaps.look()
+    assert here.orders.sent == [("load", "b")]
+    here.clock.advance(6.0)
+    here.becomes(a={**ASLEEP, "held": True}, b=GROUP)
+    here.queue = [(wish("a"), 99.0)]
+    await here.swaps.look()
+    assert here.orders.sent == [("load", "b")]
+
+
 async def test_those_that_wait_for_the_resident_are_no_reason():
     here = Host()
     here.queue = [(wish("a"), 1.0), (wish("elsewhere"), 99.0)]

@@ -138,6 +138,14 @@ def test_a_worker_that_only_a_swap_keeps_away_is_told_apart():
     assert fit.excluded == ()
 
 
+def test_a_drained_member_leaves_to_the_other_what_that_can_serve():
+    drained = {"exclusive_group": "gpu", "state": WorkerState.DRAINING, "held": True}
+    a, b = snapshot("a", record=drained), snapshot("b", "mtp-n3", record=GROUP)
+    assert [w.name for w in eligible(question(a, b)).workers] == ["b"]
+    with pytest.raises(NoWorker, match="a: draining"):
+        eligible(question(a, b, worker="a"))
+
+
 @pytest.mark.parametrize("changes", [{"mode": "mtp-n3"}, {"worker": "b"}])
 def test_what_only_a_sleeper_offers_waits_for_it(changes):
     workers = (

@@ -196,3 +196,55 @@ def test_a_mix_that_changes_slowly_is_followed(make, value):
         best = min(taken(mix, "a")[0], taken(mix, "b")[0])
         ratios.append(taken(mix, "planned")[0] / best)
     assert mean(ratios) < 0.95
+
+
+def opposed(rng, gateway, _):
+    return ("code", "prose")[gateway if rng.random() < 0.9 else 1 - gateway]
+
+
+def alike(rng, _gateway, _index):
+    return "code" if rng.random() < 0.5 else "prose"
+
+
+def in_turns(_rng, _gateway, index):
+    return ("code", "prose")[index // 50 % 2]
+
+
+def by_two_planners(kind_of, rng):
+    """Two gateways before one group, each with requests of its own: against the best, and swaps."""
+    plans, world = [Residency(), Residency()], World()
+    static = dict.fromkeys(PRICES, 0.0)
+    for index in range(1500):
+        mine = rng.randrange(2)
+        kind, size = kind_of(rng, mine, index), rng.lognormvariate(0.0, 0.8)
+        for name in static:
+            static[name] += size * COSTS[kind][name]
+        world.plan = plans[mine]
+        before = world.resident
+        world.serve(kind, size)
+        if world.resident != before:
+            plans[1 - mine].accept(world.resident)
+        other = plans[1 - mine].decide(group(world.resident), 0.0, world.now)
+        if other is not None:
+            world.swap(other.name)
+            plans[mine].accept(other.name)
+    return world.now / min(static.values()), world.swaps
+
+
+@pytest.mark.parametrize("kind_of", [opposed, alike, in_turns])
+def test_two_planners_do_not_undo_each_others_swaps(kind_of):
+    ratios, swaps = zip(
+        *(by_two_planners(kind_of, random.Random(s)) for s in range(6)), strict=True
+    )
+    assert mean(ratios) <= 1.03
+    assert max(ratios) <= 1.08
+    assert max(swaps) < 40
+
+
+def test_a_swap_for_those_that_wait_is_not_undone_at_once():
+    plan = seen(*[(1.0, 2.0)] * 30)  # `a` is better, and resident
+    assert decided(group(b_wanting=1), plan) == "b"
+    assert decided(group("b"), plan) is None
+    for _ in range(10):
+        plan.note({"a": 1.0, "b": 2.0}, "b", PRICES)
+    assert decided(group("b"), plan) == "a"
