@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import pytest
 
@@ -14,6 +15,7 @@ from workers.spec import WorkerSpec
 from workers.supervisor import Supervisor
 from workers.tiny import prepare
 
+log = logging.getLogger(__name__)
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
 
@@ -58,4 +60,5 @@ async def test_the_estimate_is_within_ten_percent(trio, tmp_path, mode, changes)
     spec = WorkerSpec("w", "m", mode, target=trio.target, draft=draft, threads=1, **changes)
     needed = estimate(spec, read_header(trio.target), read_header(draft) if draft else None).total
     size = await occupied(spec, tmp_path)
+    log.info("%s %s: estimated %d, resident %d: %.3f", mode, changes, needed, size, needed / size)
     assert needed == pytest.approx(size, rel=0.1)
