@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
 import sys
-from contextlib import ExitStack, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from tests.support.standin import executable
 from workers.tiny import prepare
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable
 
 SECRET, TOKEN = "fault-secret", "fault-token"
 LONG_PROMPT = 30_000  # words, one token each for the stand-in
@@ -57,9 +58,20 @@ class Rig:
                 start_new_session=True,
             )
 
+    def start_gateway(self) -> subprocess.Popen[bytes]:
+        """It is never broken: its end is the rig's."""
+        argv = [sys.executable, "-m", "router", "gateway", "-c", str(self.config)]
+        return subprocess.Popen(
+            [*argv, "--state-dir", str(self.state)],
+            env=self.env,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
 
-@contextmanager
-def rig(folder: Path, *, slow_s: float) -> Iterator[Rig]:
+
+@asynccontextmanager
+async def rig(folder: Path, *, slow_s: float) -> AsyncIterator[Rig]:
     """Everything started but Redis, which is the caller's to break; ended on the way out."""
     port, fixed = free_port(), free_port()
     config = folder / "faults.yaml"
@@ -70,27 +82,20 @@ def rig(folder: Path, *, slow_s: float) -> Iterator[Rig]:
     logs = made.state / "logs" / "workers"
     logs.mkdir(parents=True)
     (logs / "full.log").symlink_to("/dev/full")
-    with ExitStack() as endings:
+    async with AsyncExitStack() as endings:
         made.start_agent()
-        endings.callback(_end, lambda: made.agent)
-        argv = [sys.executable, "-m", "router", "gateway", "-c", str(config)]
-        gateway = subprocess.Popen(
-            [*argv, "--state-dir", str(made.state)],
-            env=env,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        endings.callback(_end, lambda: gateway)
+        endings.push_async_callback(_end, lambda: made.agent)
+        gateway = made.start_gateway()
+        endings.push_async_callback(_end, lambda: gateway)
         yield made
 
 
-def _end(process: Callable[[], subprocess.Popen[bytes] | None]) -> None:
+async def _end(process: Callable[[], subprocess.Popen[bytes] | None]) -> None:
     running = process()
     if running is not None and running.poll() is None:
         running.terminate()
         try:
-            running.wait(60)
+            await asyncio.to_thread(running.wait, 60)  # others are being measured meanwhile
         except subprocess.TimeoutExpired:
             running.kill()
             running.wait()

@@ -364,19 +364,21 @@ async def _lane(
     with ExitStack() as redis:
         sock = folder / "redis.sock"
         redis.enter_context(private_redis(sock))
-        with rig(folder, slow_s=slow_s) as made:
-            limits = httpx.Limits(max_keepalive_connections=0)
-            timeout = httpx.Timeout(PATIENCE_S)
-            async with httpx.AsyncClient(base_url=made.url, timeout=timeout, limits=limits) as http:
-                while another():
-                    found = await _round(Round(made, http), redis, sock, redis_s)
-                    for row in found:
-                        report(row)
-                    rows += found
+        async with rig(folder, slow_s=slow_s) as made, _client(made.url) as http:
+            while another():
+                found = await _round(Round(made, http), redis, sock, redis_s)
+                for row in found:
+                    report(row)
+                rows += found
     left = processes_below(folder)
     if left:
         rows[-1].wrong.append(f"processes left: {left}")
     return rows
+
+
+def _client(url: str) -> httpx.AsyncClient:
+    limits = httpx.Limits(max_keepalive_connections=0)
+    return httpx.AsyncClient(base_url=url, timeout=httpx.Timeout(PATIENCE_S), limits=limits)
 
 
 async def _round(one: Round, redis: ExitStack, sock: Path, redis_s: float) -> list[Row]:
