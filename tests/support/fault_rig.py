@@ -102,7 +102,7 @@ async def _end(process: Callable[[], subprocess.Popen[bytes] | None]) -> None:
 
 
 def _document(folder: Path, fixed: int, port: int, slow_s: float) -> dict[str, Any]:
-    trio = prepare(folder / "models")
+    trio = prepare(folder.parent / "models")  # made once, for all that run side by side
     own = folder / "own-target.gguf"
     shutil.copyfile(trio.target, own)
     program = str(executable(folder))
