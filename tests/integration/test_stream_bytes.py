@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import orjson
@@ -15,6 +16,7 @@ from tests.support.http11_driver import split
 from tests.support.raw_server import raw_server
 from tests.support.simulated import simulator
 from workers.scripted import Script
+from workers.state import WorkerState
 
 if TYPE_CHECKING:
     from tests.support.gateway import RunningGateway
@@ -131,20 +133,24 @@ async def test_a_choice_that_a_worker_leaves_out_is_told():
 
 @pytest.mark.slow
 async def test_waiting_streams_are_kept_alive_after_ten_seconds_and_not_before():
-    """One waits for a slot, one for its prompt to be read: comments, then the whole answer."""
-    scripts = {
-        "queued": Script(slots=1, prefill_ms=600.0),
-        "reading": Script(slots=2, prefill_ms=6_000.0),
-    }
+    """For a slot, for the prompt to be read, for the model: comments, then the whole answer."""
     async with (
-        simulator(scripts["queued"]) as (_, first),
-        simulator(scripts["reading"]) as (_, second),
+        simulator(Script(slots=1, prefill_ms=600.0)) as (_, first),
+        simulator(Script(slots=2, prefill_ms=6_000.0)) as (_, second),
+        simulator(Script()) as (_, third),
     ):
         records = [worker_at(first, "queued", slots=1), worker_at(second, "reading", slots=2)]
-        async with gateway(*records) as gate, asyncio.TaskGroup() as group:
+        loading = worker_at(third, "loading", model="late", state=WorkerState.LOADING)
+        async with (
+            gateway(*records, loading, wait_for_worker_s=60.0) as gate,
+            asyncio.TaskGroup() as group,
+        ):
             ahead = group.create_task(gate.chat("word " * 23, model="tiny@queued"))
             await gate.until(lambda: gate.in_flight == 1)
-            waits = [group.create_task(_kept_alive(gate, name)) for name in ("queued", "reading")]
+            names = ("tiny@queued", "tiny@reading", "late")
+            waits = [group.create_task(_kept_alive(gate, name)) for name in names]
+            await asyncio.sleep(11.0)
+            await gate.publish(replace(loading, state=WorkerState.READY))
         for wait in waits:
             opened, content = wait.result()
             assert opened >= 9.5
@@ -153,10 +159,10 @@ async def test_waiting_streams_are_kept_alive_after_ten_seconds_and_not_before()
         assert ahead.result().status_code == 200
 
 
-async def _kept_alive(gate: RunningGateway, worker: str) -> tuple[float, bytes]:
+async def _kept_alive(gate: RunningGateway, model: str) -> tuple[float, bytes]:
     """Seconds until the stream was opened, and all that came."""
     loop = asyncio.get_running_loop()
-    body = {"model": f"tiny@{worker}", "messages": [{"role": "user", "content": "hello"}]}
+    body = {"model": model, "messages": [{"role": "user", "content": "hello"}]}
     asked = loop.time()
     path = "/v1/chat/completions"
     async with gate.client.stream("POST", path, json={**body, "stream": True}) as answer:
