@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from classifier.quick import quick
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -61,6 +63,7 @@ DEFAULT_KIND: Final[Mapping[WorkloadClass, str]] = {
 """The kind assumed when only the class is known (a client's hint)."""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Classification:
     """What a request will probably produce.

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from classifier.classes import CLASS_OF_KIND, CLASSES, Classification, WorkloadClass
 from classifier.features.base import flatten
+from classifier.quick import quick
 
 HALF_LIFE_S: Final = 6 * 3600.0
 """Evidence counts half after six hours: applications change with deployments, not with minutes."""
@@ -53,6 +54,7 @@ class Remembered(NamedTuple):
     accepted_length: float | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """Decayed sums: answers by class value and by kind, accepted length (weighted) and its weight,

@@ -23,6 +23,7 @@ from classifier.features.instruction import (
 from classifier.features.language import language_of, target_language
 from classifier.features.shape import add_shape, asked_words
 from classifier.features.words import Entry, entries
+from classifier.quick import quick
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,6 +34,7 @@ _MARKS: Final = frozenset(":>*&")
 """A name with one of these is a concept, a place or a form; without, it is a word's stem."""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class RequestFeatures:
     """Everything the classifier uses of a request; equal bodies give equal features.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import orjson
 
 from classifier import WorkloadClass
+from classifier.quick import quick
 from router.core import (
     BadRequest,
     Endpoint,
@@ -43,6 +44,7 @@ class Directory(Protocol):
     def serves(self, model: str, worker: str) -> bool: ...
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Addressee:
     """Where a request's `model` points: a configured model, and a pin if it holds one."""

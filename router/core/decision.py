@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from classifier.quick import quick
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -27,6 +29,7 @@ class Reason(StrEnum):
     RETRY = "retry"  # the first choice failed before its first byte
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
     """Predicted seconds of one request on one worker, by part."""
@@ -52,6 +55,7 @@ class CostEstimate:
         return self.own_s + self.externality_s
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """One worker as considered: its estimate, or why it was excluded."""
@@ -85,6 +89,7 @@ class Candidate:
         }
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class RoutingDecision:
     """The choice. `propensity` is the probability with which this worker was chosen."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from classifier.quick import quick
 from workers.timings import Timings
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class Status(StrEnum):
     SHED = "shed"  # refused: queue full, no worker, rate limit
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """One finished request. Times in seconds; unknown is None, never 0."""

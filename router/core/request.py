@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from classifier.quick import quick
+
 if TYPE_CHECKING:
     from router.core.tracing import Trace
 
@@ -38,6 +40,7 @@ class Principal:
     priority: int = 0
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Wishes:
     """What the caller asked of the routing itself, by headers or by MODEL@WORKER."""
@@ -48,6 +51,7 @@ class Wishes:
     session: str | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class InferenceRequest:
     """One request as the path sees it.

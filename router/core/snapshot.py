@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from classifier.quick import quick
+
 if TYPE_CHECKING:
     from workers.arms import Arm
     from workers.record import WorkerRecord
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class WorkerSnapshot:
     """One worker at one instant.
@@ -56,6 +59,7 @@ class WorkerSnapshot:
         return max(self.in_flight, self.total_in_flight)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class FleetView:
     """All workers of one model, in a stable order."""

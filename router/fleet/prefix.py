@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from classifier.quick import quick
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -25,6 +27,7 @@ TRUST_STEP: Final = 0.2  # weight of one answer in a worker's trust
 _DIGEST_BYTES: Final = 12
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Chain:
     """A prompt's boundaries, shortest first, each with the characters up to it.

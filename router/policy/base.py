@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from classifier.quick import quick
 from router.core import FleetView, Outcome, RoutingDecision, Wishes
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from classifier import Classification, RequestFeatures
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class PolicyInput:
     """Everything a choice may look at.

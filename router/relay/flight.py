@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from classifier.quick import quick
 from router.core import Endpoint, GatewayError, Outcome, Status
 from workers.arms import N_MAX, P_MIN, chosen_by_client
 from workers.timings import Timings
@@ -30,6 +31,7 @@ _PASSES_FIELDS: Final = (Endpoint.CHAT, Endpoint.COMPLETIONS, Endpoint.INFILL)
 """Where llama-server reads its own fields; it converts the bodies of the others."""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Account:
     """What an answer said about itself, as far as it was read."""
@@ -41,6 +43,7 @@ class Account:
     sample: bytes = b""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What was read from a request before anybody was asked; `prompt_tokens` is an estimate."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from classifier.quick import quick
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class UpstreamRequest:
     """One exchange to be sent. `base_url` is http://HOST:PORT; timeouts are seconds."""

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from classifier.quick import quick
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -155,6 +157,7 @@ def parse_object(text: str | bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class TapResult:
     """What a finished (or cut) answer said about itself; absent is None or empty."""
