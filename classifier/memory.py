@@ -85,15 +85,17 @@ def fingerprint(payload: Mapping[str, Any], model: str) -> str:
 
     Empty where a request has neither: it may be anybody's.
     """
-    parts: list[str] = []
-    messages = payload.get("messages")
-    parts.extend(
+    messages, get = payload.get("messages"), payload.get
+    parts = [
         flatten(message.get("content"))[:_SYSTEM_CHARS]
         for message in (messages[:4] if isinstance(messages, list) else ())
         if isinstance(message, Mapping) and message.get("role") in ("system", "developer")
-    )
-    parts.extend(flatten(payload.get(key))[:_SYSTEM_CHARS] for key in ("system", "instructions"))
-    parts.extend(_tool_names(payload.get("tools")))
+    ]
+    system, instructions, tools = get("system"), get("instructions"), get("tools")
+    if not parts and not (system or instructions or tools):
+        return ""
+    parts += [flatten(part)[:_SYSTEM_CHARS] for part in (system, instructions)]
+    parts.extend(_tool_names(tools))
     if not any(parts):
         return ""
     parts.append(model)
@@ -203,14 +205,14 @@ def blend(classification: Classification, evidence: Evidence) -> Classification:
     """
     if evidence.answers <= 0 or classification.source != "model" or classification.thinking:
         return classification
+    said = classification.probabilities
     shares = _expected_shares(evidence)
-    weights = {
-        name: classification.probabilities[name] / USUAL_MIX[name] * share
-        for name, share in shares.items()
-    }
-    total = sum(weights.values())
-    probabilities = {name: weight / total for name, weight in weights.items()}
-    winner = WorkloadClass(max(probabilities, key=lambda name: probabilities[name]))
+    weights = [
+        said[name] / USUAL_MIX[name] * share for name, share in zip(_NAMES, shares, strict=True)
+    ]
+    total = sum(weights)
+    probabilities = {name: weight / total for name, weight in zip(_NAMES, weights, strict=True)}
+    winner = CLASSES[weights.index(max(weights))]
     if winner is classification.workload_class:
         return replace(classification, probabilities=probabilities)
     kind = _seen_kind(evidence, winner) or classification.kind
@@ -223,10 +225,10 @@ def blend(classification: Classification, evidence: Evidence) -> Classification:
     )
 
 
-def _expected_shares(evidence: Evidence) -> dict[str, float]:
-    """Probability of each class in the next answer, the text not considered."""
-    counts = [round(evidence.by_class.get(name, 0.0), 2) for name in _NAMES]
-    return dict(zip(_NAMES, _shares_after(*counts), strict=True))
+def _expected_shares(evidence: Evidence) -> tuple[float, ...]:
+    """Probability of each class, in their order, in the next answer; the text not considered."""
+    seen = evidence.by_class.get
+    return _shares_after(*[round(seen(name, 0.0), 2) for name in _NAMES])
 
 
 _NAMES: Final = tuple(c.value for c in CLASSES)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 MAX_CHOICES: Final = 128  # OpenAI's own bound on n
 MAX_NESTING: Final = 100  # of a body; llama.cpp's schema converter recurses, orjson ends at 254
 MAX_HEADER_CHARS: Final = 256  # of ids that are echoed and logged
+_JSON: Final = b"application/json"
 _CLASSES: Final = frozenset(c.value for c in WorkloadClass)
 
 
@@ -90,8 +91,8 @@ def parse(
 
 def read_json(body: bytes, headers: Mapping[bytes, bytes]) -> dict[str, Any]:
     """The body as a JSON object."""
-    content_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-    if content_type != b"application/json":
+    content_type = headers.get(b"content-type", b"")
+    if content_type != _JSON and content_type.partition(b";")[0].strip().lower() != _JSON:
         raise UnsupportedMediaType("the content type must be application/json")
     try:
         payload = orjson.loads(body)

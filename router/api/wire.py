@@ -81,6 +81,8 @@ class WireProtocol(asyncio.Protocol):
         "_next",
         "_other",
         "_parser",
+        "_rendered",
+        "_rows",
         "_since",
         "_state",
         "_timer",
@@ -108,6 +110,8 @@ class WireProtocol(asyncio.Protocol):
         self._missing = 0  # bytes of the body still to come, the head being read
         self._client: WireClient | None = None  # whose request is being served
         self._next: tuple[Serve, int, int] = _nobody, 0, 0  # and its head's and body's bytes
+        self._rendered: list[tuple[bytes, bytes]] | None = None  # the server's headers
+        self._rows = b""  # and their lines
         self._keep = True
         self._ending = False
         self.has_room = True
@@ -161,7 +165,11 @@ class WireProtocol(asyncio.Protocol):
     @property
     def own_headers(self) -> bytes:
         """The server's headers, and that the connection ends if it does."""
-        rows = b"".join([b"%b: %b\r\n" % header for header in self._state.default_headers])
+        headers = self._state.default_headers
+        if headers is not self._rendered:  # the server makes a new list once a second
+            self._rendered = headers
+            self._rows = b"".join([b"%b: %b\r\n" % header for header in headers])
+        rows = self._rows
         return rows if self._keep else rows + b"connection: close\r\n"
 
     def write(self, data: bytes) -> None:

@@ -100,7 +100,7 @@ class Swaps:
     def record(self, outcome: Outcome) -> None:
         """Note what a finished request would have taken on each member."""
         decision = outcome.decision
-        if decision is None or not outcome.timings.predicted_n:
+        if not self._fleet.has_groups or decision is None or not outcome.timings.predicted_n:
             return
         for name, workers in self._members().items():
             if all(worker.name != outcome.worker for worker in workers):

@@ -7,7 +7,7 @@ two requests can never both take the last slot.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from router.core import FleetView, WorkerSnapshot
 from router.fleet.breaker import Breaker
@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 
     from workers.clock import Clock
     from workers.record import WorkerRecord
+
+_SHOWN: Final = (
+    *("model", "aliases", "state", "slots", "url"),
+    *("effective_mode", "default_thinking", "exclusive_group"),
+)
+"""Fields of a record whose change matters to somebody at once."""
 
 
 class Reservation:
@@ -82,7 +88,17 @@ class Tenant:
 class _Worker:
     """Mutable state of one worker; only the Fleet touches it."""
 
-    __slots__ = ("breaker", "elsewhere", "gone", "held", "lease", "pins", "record", "shared")
+    __slots__ = (
+        "_at_rest",
+        "breaker",
+        "elsewhere",
+        "gone",
+        "held",
+        "lease",
+        "pins",
+        "record",
+        "shared",
+    )
 
     def __init__(self, record: WorkerRecord) -> None:
         self.record = record
@@ -93,6 +109,7 @@ class _Worker:
         self.lease: int | None = None  # None: never leased
         self.shared = False  # whether slots must be leased before they are used
         self.elsewhere = 0  # in flight through other gateways, as last heard
+        self._at_rest: WorkerSnapshot | None = None  # the last one with nothing in flight
 
     @property
     def slots(self) -> int:
@@ -117,9 +134,11 @@ class _Worker:
 
     def snapshot(self, now: float) -> WorkerSnapshot:
         held, reason = self.held, self.unavailable(now)
+        if not held:
+            return self._snapshot_at_rest(reason)
         count = len(held)
         # Reservation.remaining_tokens written out: there may be hundreds, at every request.
-        left = [max(1.0, r.expected_tokens - r.produced) for r in held] if count else ()
+        left = [max(1.0, r.expected_tokens - r.produced) for r in held]
         return WorkerSnapshot(
             record=self.record,
             slots=self.slots,
@@ -129,6 +148,21 @@ class _Worker:
             available=not reason,
             unavailable_reason=reason,
         )
+
+    def _snapshot_at_rest(self, reason: str) -> WorkerSnapshot:
+        """Most of a fleet is at rest, and looks as it did a moment ago."""
+        known, slots, elsewhere = self._at_rest, self.slots, self.elsewhere
+        if (
+            known is None
+            or known.record is not self.record
+            or known.slots != slots
+            or known.total_in_flight != elsewhere
+            or known.unavailable_reason != reason
+        ):
+            known = self._at_rest = WorkerSnapshot(
+                self.record, slots, 0, elsewhere, (), not reason, reason
+            )
+        return known
 
     def unavailable(self, now: float) -> str:
         if self.gone:
@@ -152,6 +186,7 @@ class Fleet:
         self._model_of: dict[str, str] = {}
         self._by_model: dict[str, tuple[_Worker, ...]] = {}
         self._thinking: set[str] = set()
+        self.has_groups = False  # whether some workers cannot be resident together
         self._listeners: list[Callable[[WorkerRecord | None, bool], None]] = []
         self._reindex()
 
@@ -300,8 +335,7 @@ class Fleet:
         ):
             live.breaker = Breaker()  # another process: its past is not its own
             live.pins = SlotPins()
-        keys = ("model", "aliases", "state", "slots", "url", "effective_mode", "default_thinking")
-        return returned or any(getattr(before, key) != getattr(record, key) for key in keys)
+        return returned or any(getattr(before, key) != getattr(record, key) for key in _SHOWN)
 
     def _lose(self, name: str) -> bool:
         """Forget a worker, at once or after its last request; whether anything changed."""
@@ -326,6 +360,9 @@ class Fleet:
         self._thinking = {
             live.record.model for live in self._workers.values() if live.record.default_thinking
         }
+        self.has_groups = any(
+            live.record.exclusive_group is not None for live in self._workers.values()
+        )
         self._by_model = {model: tuple(workers) for model, workers in by_model.items()}
 
     def _notify(self, worker: WorkerRecord | None, *, released: bool = False) -> None:

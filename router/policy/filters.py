@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from router.core import BadRequest, Candidate, Loading, MissingFeature, NoWorker
@@ -193,4 +194,9 @@ def _hopeful(request: PolicyInput) -> bool:
 
 
 def _excluded(worker: WorkerSnapshot, why: str) -> Candidate:
-    return Candidate(worker.name, worker.mode, excluded_because=why)
+    return _out(worker.name, worker.mode, why)
+
+
+@lru_cache(maxsize=1024)
+def _out(worker: str, mode: str, why: str) -> Candidate:
+    return Candidate(worker, mode, excluded_because=why)

@@ -195,7 +195,7 @@ class Exchanges:
         return UpstreamRequest(
             base_url=record.url,
             method="POST",
-            path=flight.request.endpoint.value,
+            path=str(flight.request.endpoint),
             body=body,
             headers=headers if trace is None else headers + trace.upstream,
             connect_timeout=self._budgets.connect,

@@ -7,6 +7,7 @@ exactly one Outcome is recorded, in every way a request can end.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from classifier.quick import quick
@@ -149,12 +150,11 @@ class Flight:
     def headers(self) -> list[tuple[bytes, bytes]]:
         """The x-specroute headers, as far as they are known."""
         rows = [(b"x-request-id", self.request.id.encode("latin-1", "replace"))]
-        workload_class = self.reading.classification.workload_class
-        rows.append((b"x-specroute-class", workload_class.value.encode()))
-        if self.decision is not None:
-            rows.append((b"x-specroute-worker", self.decision.worker.encode()))
-            rows.append((b"x-specroute-mode", self.decision.mode.encode()))
-            rows.append((b"x-specroute-reason", self.decision.reason.value.encode()))
+        workload_class, decision = self.reading.classification.workload_class, self.decision
+        if decision is None:
+            rows.append((b"x-specroute-class", workload_class.encode()))
+        else:
+            rows += _chosen(workload_class, decision.worker, decision.mode, decision.reason)
         if self.remote:
             rows.append((b"x-specroute-fallback", self.remote.encode("latin-1", "replace")))
         rows.append((b"x-specroute-overhead-ms", b"%.3f" % (1000.0 * self.overhead_s)))
@@ -192,7 +192,7 @@ class Flight:
         first = self.first_content_at
         return Outcome(
             request_id=request.id,
-            endpoint=request.endpoint.value,
+            endpoint=str(request.endpoint),
             model=request.model,
             status=self.status,
             wall_time=self._clock.wall(),
@@ -266,6 +266,19 @@ _STATUS_OF: Final = {
     "no_worker": Status.SHED,
     "loading": Status.SHED,
 }
+
+
+@lru_cache(maxsize=4096)
+def _chosen(
+    workload_class: str, worker: str, mode: str, reason: str
+) -> tuple[tuple[bytes, bytes], ...]:
+    """The headers of a choice: there are few different ones, and one with every answer."""
+    return (
+        (b"x-specroute-class", workload_class.encode()),
+        (b"x-specroute-worker", worker.encode()),
+        (b"x-specroute-mode", mode.encode()),
+        (b"x-specroute-reason", reason.encode()),
+    )
 
 
 def _by_http(status: int) -> Status:

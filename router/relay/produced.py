@@ -17,12 +17,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from classifier import Classification, ProducedLabel
+    from classifier.memory import Evidence
     from router.core import Outcome
     from workers.clock import Clock
 
 MIN_CONFIDENCE: Final = 0.5
 READ_PER_SECOND: Final = 20
 """Answers looked at in one second: a busy gateway learns as much from a sample of them."""
+
+EVIDENCE_S: Final = 1.0
+"""Seconds for which evidence is not read again, unless an answer adds to it."""
+
+EVIDENCE_KEPT: Final = 1024
 
 MAX_WAITING: Final = 2000
 """Answers and samples that wait to be shared; while nobody takes them the oldest go."""
@@ -38,6 +44,7 @@ class Remembrance:
     def __init__(self, clock: Clock) -> None:
         self.memory = Memory()
         self._clock = clock
+        self._evidence: dict[tuple[str, str], tuple[float, Evidence]] = {}
         self._second = 0
         self._read = 0  # answers looked at in that second
         self._answers: deque[Remembered] = deque(maxlen=MAX_WAITING)
@@ -47,9 +54,20 @@ class Remembrance:
         """`found`, corrected by what the application and the conversation produced before."""
         if not len(self.memory):
             return found
-        now = self._clock.wall()
-        application = self.memory.evidence(fingerprint, now)
-        return blend(found, combine(application, self.memory.evidence(conversation, now)))
+        key, now = (fingerprint, conversation), self._clock.wall()
+        read = self._evidence.get(key)
+        if read is None or not 0.0 <= now - read[0] < EVIDENCE_S:
+            read = self._read_evidence(key, now)
+        return blend(found, read[1])
+
+    def _read_evidence(self, key: tuple[str, str], now: float) -> tuple[float, Evidence]:
+        """What is remembered of an application and a conversation; it fades over hours."""
+        application, conversation = (self.memory.evidence(name, now) for name in key)
+        read = (now, combine(application, conversation) if conversation.by_class else application)
+        if len(self._evidence) >= EVIDENCE_KEPT:
+            self._evidence.clear()
+        self._evidence[key] = read
+        return read
 
     def observe(self, outcome: Outcome) -> None:
         """Remember what one finished answer was."""
@@ -70,12 +88,14 @@ class Remembrance:
             length = outcome.timings.mean_accepted_length
             answer = Remembered(keys, label.kind, outcome.wall_time, length)
             self.memory.record(answer)
+            self._evidence.clear()
             self._answers.append(answer)
 
     def hear(self, answers: Iterable[Remembered]) -> None:
         """Remember what other gateways saw."""
         for answer in answers:
             self.memory.record(answer)
+        self._evidence.clear()
 
     def take_answers(self) -> list[Remembered]:
         """The answers remembered since the last call."""

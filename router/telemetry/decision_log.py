@@ -116,7 +116,7 @@ def _request(outcome: Outcome, what: Classification | None) -> dict[str, Any]:
         "stream": outcome.stream,
     }
     if what is not None:
-        sizes["class"] = what.workload_class.value
+        sizes["class"] = str(what.workload_class)
         sizes["kind"] = what.kind
         sizes["probabilities"] = {name: round(p, 5) for name, p in what.probabilities.items()}
         sizes["thinking"] = what.thinking
@@ -133,7 +133,7 @@ def _decision(decision: RoutingDecision) -> dict[str, Any]:
         "policy": decision.policy,
         "worker": decision.worker,
         "mode": decision.mode,
-        "reason": decision.reason.value,
+        "reason": str(decision.reason),
         "propensity": decision.propensity,
         "explored": decision.explored,
         "expected_tokens": decision.expected_tokens,
@@ -167,7 +167,7 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
 def _outcome(outcome: Outcome) -> dict[str, Any]:
     t = outcome.timings
     return {
-        "status": outcome.status.value,
+        "status": str(outcome.status),
         "http_status": outcome.http_status,
         "worker": outcome.worker,
         "worker_key": outcome.worker_key,

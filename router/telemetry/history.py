@@ -14,7 +14,7 @@ from router.core.outcome import Status
 from router.telemetry.metrics import NONE, TTFT_BOUNDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from router.core import Outcome
 
@@ -48,6 +48,8 @@ class Slice(NamedTuple):
 
 
 Sums = dict[str, float]
+Amount = tuple[str, float]
+_TTFT_NAMES: Final = [f"{_TTFT}{bucket}" for bucket in range(len(TTFT_BOUNDS) + 1)]
 
 
 _MINUTE: Final = min(SLICES)  # what is counted by; the other widths are multiples of it
@@ -92,50 +94,47 @@ def series_of(outcome: Outcome) -> Series:
     return Series(outcome.model, name, outcome.mode or NONE)
 
 
-def amounts_of(outcome: Outcome) -> Iterator[tuple[str, float]]:
+def amounts_of(outcome: Outcome) -> list[Amount]:
     """Fields and amounts of one request; what is unknown adds nothing."""
-    yield "requests", 1
-    yield f"requests_{outcome.status.value}", 1
-    yield from _decision(outcome)
+    rows: list[Amount] = [("requests", 1), (f"requests_{outcome.status}", 1)]
+    rows += _decision(outcome)
     if outcome.status is Status.SHED:
-        return
-    yield "total_s", outcome.total_s
-    yield "queue_s", outcome.queue_s
+        return rows
+    rows += (("total_s", outcome.total_s), ("queue_s", outcome.queue_s))
     if outcome.ttft_s is not None:
-        yield f"{_TTFT}{bisect_left(TTFT_BOUNDS, outcome.ttft_s)}", 1
-    yield from _tokens(outcome)
+        rows.append((_TTFT_NAMES[bisect_left(TTFT_BOUNDS, outcome.ttft_s)], 1))
+    rows += _tokens(outcome)
+    return rows
 
 
-def _decision(outcome: Outcome) -> Iterator[tuple[str, float]]:
+def _decision(outcome: Outcome) -> list[Amount]:
     what, decision = outcome.classification, outcome.decision
+    rows: list[Amount] = []
     if what is not None:
         confidence = max(what.probabilities.values(), default=0.0)
-        yield "classified", 1
-        yield "confidence", confidence
-        yield f"confidence:{min(9, int(10 * confidence))}", 1
-        yield f"source:{what.source}", 1
+        rows += (("classified", 1), ("confidence", confidence), (f"source:{what.source}", 1))
+        rows.append((f"confidence:{min(9, int(10 * confidence))}", 1))
     if decision is not None:
-        yield f"reason:{decision.reason.value}", 1
+        rows.append((f"reason:{decision.reason}", 1))
         if decision.explored:
-            yield "explored", 1
+            rows.append(("explored", 1))
+    return rows
 
 
-def _tokens(outcome: Outcome) -> Iterator[tuple[str, float]]:
+def _tokens(outcome: Outcome) -> list[Amount]:
     t = outcome.timings
+    rows: list[Amount] = []
     if t.predicted_n is not None:
-        yield "predicted_n", t.predicted_n
+        rows.append(("predicted_n", t.predicted_n))
         if outcome.status is Status.OK:
-            yield "good_n", t.predicted_n
+            rows.append(("good_n", t.predicted_n))
     if t.draft_n is not None and t.draft_n_accepted is not None:
-        yield "draft_n", t.draft_n
-        yield "draft_n_accepted", t.draft_n_accepted
+        rows += (("draft_n", t.draft_n), ("draft_n_accepted", t.draft_n_accepted))
     speed, steps = t.decode_tokens_per_second, t.steps
     if speed and steps and t.predicted_n and t.predicted_ms:
-        yield "decoded_n", t.predicted_n - 1
-        yield "decode_ms", t.predicted_ms
-        yield "steps", steps
-        yield "ln_speed", math.log(speed)
-        yield "answers", 1
+        rows += (("decoded_n", t.predicted_n - 1), ("decode_ms", t.predicted_ms))
+        rows += (("steps", steps), ("ln_speed", math.log(speed)), ("answers", 1))
+    return rows
 
 
 def merged(rows: Iterable[Mapping[str, float]]) -> Sums:

@@ -202,7 +202,7 @@ class Metrics:
         what, decision = outcome.classification, outcome.decision
         name = str(what.workload_class) if what is not None else NONE
         mode = outcome.mode or NONE
-        labels = (outcome.model, name, outcome.worker or NONE, mode, outcome.status.value)
+        labels = (outcome.model, name, outcome.worker or NONE, mode, str(outcome.status))
         self._requests[labels] = self._requests.get(labels, 0) + 1
         if what is not None:
             _increase(self._classes, name)

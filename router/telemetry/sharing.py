@@ -70,7 +70,8 @@ class StatsSync:
         )
         sums = self._pending.totals.setdefault(name, {})
         for field, amount in _amounts(outcome):
-            sums[field] = sums.get(field, 0) + amount
+            if amount is not None:
+                sums[field] = sums.get(field, 0) + amount
 
     async def run(self) -> None:
         """Publish and load every second until cancelled."""
@@ -163,12 +164,12 @@ def _name(table: str, cell: Cell) -> CellName:
     return CellName(table, cell.name)
 
 
-def _amounts(outcome: Outcome) -> list[tuple[str, float]]:
-    """Counts and times of one request; what the worker did not report is not counted."""
+def _amounts(outcome: Outcome) -> list[tuple[str, float | None]]:
+    """Counts and times of one request; None is what the worker did not report."""
     t = outcome.timings
     rows: list[tuple[str, float | None]] = [
         ("requests", 1),
-        (f"requests_{outcome.status.value}", 1),
+        (f"requests_{outcome.status}", 1),
         ("prompt_n", t.prompt_n),
         ("cache_n", t.cache_n),
         ("predicted_n", t.predicted_n),
@@ -181,4 +182,4 @@ def _amounts(outcome: Outcome) -> list[tuple[str, float]]:
     ]
     if outcome.ttft_s is not None and outcome.status is Status.OK:
         rows += [("ttft_s", outcome.ttft_s), ("ttft_requests", 1)]
-    return [(field, amount) for field, amount in rows if amount is not None]
+    return rows

@@ -96,3 +96,19 @@ def test_without_a_token_nobody_operates():
         gate.authorize_admin({b"authorization": b"Bearer "})
     with pytest.raises(Unauthorized):
         gate.authorize_admin({b"authorization": b"Bearer x"})
+
+
+def test_a_key_that_was_seen_is_forgotten_when_it_is_revoked():
+    entry = KeyEntry("app", hash_key("sk-app"))
+    ring = KeyRing([entry, KeyEntry("other", hash_key("sk-other"))])
+    authenticator = Authenticator(ring, admin_token=None)
+    headers = {b"authorization": b"Bearer sk-app"}
+    assert [authenticator.authenticate(headers).key_id for _ in range(2)] == ["app", "app"]
+    ring.replace([KeyEntry("other", hash_key("sk-other"))])
+    for _ in range(2):
+        with pytest.raises(Unauthorized):
+            authenticator.authenticate(headers)
+    assert authenticator.authenticate({b"authorization": b"Bearer sk-other"}).key_id == "other"
+    ring.replace([])
+    with pytest.raises(Unauthorized):
+        Authenticator(ring, admin_token=None, may_be_open=False).authenticate(headers)
