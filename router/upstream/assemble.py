@@ -115,6 +115,7 @@ class Assembler:
         self._logprobs: dict[str, list[Any]] = {}
         self._text: list[str] = []
         self._is_chat = False
+        self._before, self._after = _NO_FRAME  # bytes around the text of the event before
 
     def feed(self, chunk: bytes) -> None:
         """Take in the next bytes of the stream.
@@ -130,9 +131,28 @@ class Assembler:
             self._sample.append(chunk[: self._room])
             self._room -= len(chunk)
         rows = plain_rows(chunk) if self._parser.is_between else None
-        for body in map(row_object, rows) if rows is not None else self._parsed(chunk):
+        if rows is not None:
+            for row in rows:
+                self._take_row(row)
+            return
+        self._before, self._after = _NO_FRAME
+        for body in self._parsed(chunk):
             if body is not None:
                 self._take(body)
+
+    def _take_row(self, row: bytes) -> None:
+        """One event. Most differ from the one before in a string, and only that is read."""
+        before, after = self._before, self._after
+        if row.startswith(before) and row.endswith(after) and len(row) > len(before) + len(after):
+            text = _string_of(row[len(before) : len(row) - len(after)])
+            if text is not None:
+                self._events += 1
+                self._message["content"] = (self._message.get("content") or "") + text
+                return
+        body = row_object(row)
+        self._before, self._after = _frame(row, body)
+        if body is not None:
+            self._take(body)
 
     def _parsed(self, chunk: bytes) -> list[dict[str, Any] | None]:
         try:
@@ -206,7 +226,8 @@ class Assembler:
                 self._take_tools(value)
             elif isinstance(value, str) and name != "role":
                 self._events += 1
-                self._message[name] = (self._message.get(name) or "") + value
+                known = self._message.get(name)
+                self._message[name] = known + value if isinstance(known, str) else value
             elif value is not None:
                 self._message[name] = value
 
@@ -243,6 +264,46 @@ class Assembler:
         message = {"role": self._message.get("role", "assistant"), "content": content}
         message |= {name: v for name, v in self._message.items() if name not in message}
         return message | ({"tool_calls": tools} if tools else {})
+
+
+_CONTENT = b'"delta":{"content":'
+_NO_FRAME = (b"\0", b"")  # begins no event
+
+
+def _frame(row: bytes, body: dict[str, Any] | None) -> tuple[bytes, bytes]:
+    """What stands before and after the text of an event that brings nothing but text.
+
+    An event with the same bytes around another string differs from it in that string alone.
+    """
+    text = _only_text(body)
+    start = row.find(_CONTENT) + len(_CONTENT)
+    if text is None or start < len(_CONTENT) or row.count(b'"delta"') != 1:
+        return _NO_FRAME
+    end = start + 1
+    while (end := row.find(b'"', end) + 1) and row[end - 2 : end - 1] == b"\\":
+        pass  # perhaps an escaped one: then the string is longer, if it is a string at all
+    return (row[:start], row[end:]) if _string_of(row[start:end]) == text else _NO_FRAME
+
+
+def _only_text(body: dict[str, Any] | None) -> str | None:
+    """The text of an event whose one choice brings nothing else."""
+    choices = body.get("choices") if body is not None else None
+    if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], dict):
+        return None
+    delta = choices[0].get("delta")
+    if not isinstance(delta, dict) or len(delta) != 1:
+        return None
+    text = delta.get("content")
+    return text if isinstance(text, str) else None
+
+
+def _string_of(raw: bytes) -> str | None:
+    """`raw` as a JSON string, or None."""
+    try:
+        value = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return None
+    return value if isinstance(value, str) else None
 
 
 def _join_function(known: dict[str, Any], part: Any) -> None:

@@ -220,3 +220,34 @@ def test_bytes_of_the_body_are_kept():
 def test_body_that_asks_already_is_not_touched():
     body = b'{"stream":true,"stream_options":{"include_usage":true}}'
     assert upstream_body(orjson.loads(body), body) is body
+
+
+def test_events_alike_but_for_their_text_are_read_by_their_text():
+    hard = ['say "x"', "back\\", '\\"', "}}]", '"delta":{"content":"', "ü😀", "", "\n\n", "end"]
+    pieces = [chat({"content": text}) for text in ["a", *hard, "b"]]
+    answer = assembled(ROLE, *pieces, chat({}, "stop"), usage())
+    assert answer["choices"][0]["message"]["content"] == "".join(["a", *hard, "b"])
+
+
+def test_an_event_that_differs_otherwise_is_read_whole():
+    other = event({"choices": [{"finish_reason": None, "index": 0, "delta": {"content": "y"}}]})
+    renamed = chat({"content": "z"}).replace(b'"model":"m"', b'"model":"n"')
+    first, again = chat({"content": "x"}), chat({"content": "x"})
+    tool = chat({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "f"}}]})
+    answer = assembled(ROLE, first, again, other, renamed, tool, chat({}, "stop"))
+    message = answer["choices"][0]["message"]
+    assert message["content"] == "xxyz"
+    assert message["tool_calls"] == [{"id": "c", "function": {"name": "f"}}]
+    assert answer["model"] == "m"  # the last that was said
+
+
+def test_what_only_looks_like_an_event_of_the_same_kind_is_not_taken_for_one():
+    frame = chat({"content": "x"})
+    number = frame.replace(b'"x"', b"7")
+    two = frame.replace(b'"x"', b'"x","reasoning_content":"r"')
+    assembler = Assembler()
+    for chunk in (ROLE, frame, frame, number, two, frame, chat({}, "stop")):
+        assembler.feed(chunk)
+    message = assembler.payload()["choices"][0]["message"]
+    assert message["reasoning_content"] == "r"
+    assert message["content"] == "xx"  # what was no string has been replaced
