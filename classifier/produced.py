@@ -19,19 +19,25 @@ SAMPLE_CHARS: Final = 16_384
 REASONING_SHARE: Final = 0.5
 """An answer of which at least this share was reasoning counts as reasoning."""
 
-CODE_SHARE: Final = 0.4
+CODE_SHARE: Final = 0.3
 LINE_SHARE: Final = 0.5
 """Shares of the answer's characters (code) or lines (list, table) that make it that kind."""
 
-MEASURED_ERROR: Final = 0.03
+MEASURED_ERROR: Final = 0.06
 """Share of answers whose class is read wrongly: see `tests/unit/classifier/test_produced.py`."""
 
 SHORT_ANSWER_WORDS: Final = 6
+ANNOUNCED: Final = 200
+"""Characters that may stand before an object that is not fenced."""
 MIN_DERIVATION_MARKS: Final = 3
+MANY_NUMBERS: Final = 6
+SHORT_PROOF: Final = 900
+LONG_PROOF: Final = 6000
+"""Characters up to which three conclusion words are a chain of reasoning, or may be one at all."""
 
 _THINK: Final = re.compile(r"^\s*<think(?:ing)?>(.*?)(?:</think(?:ing)?>|\Z)", re.DOTALL)
 _FENCE: Final = re.compile(r"```([\w+#.-]*)[^\n]*\n(.*?)(?:```|\Z)", re.DOTALL)
-_ITEM: Final = re.compile(r"^\s*(?:[-*•–]|\d{1,3}[.)]|[a-zа-я][.)])\s+\S", re.IGNORECASE)
+_ITEM: Final = re.compile(r"^\s*(?:[-*•–➤]|[A-Z]?\d{1,3}[.):]|[a-zа-я][.)])\s+\S", re.IGNORECASE)
 _ROW: Final = re.compile(r"^\s*\|.*\|\s*$|^\s*\S[^|\n]*\|[^|\n]*\|")
 _DELIMITED: Final = re.compile(r"^[^,;\t\n]+(?:[,;\t][^,;\t\n]*){2,}$")
 _CODE_LINE: Final = re.compile(
@@ -45,16 +51,26 @@ _PAIR: Final = re.compile(r"^\s*(?:- )?[\w.-]+\s?:(?:\s+\S+){0,6}$|^\s*- \S+$")
 _COMMAND: Final = re.compile(r"^[a-z][\w.-]*\s.*(?:\s-{1,2}\w|[|>]\s?\w|/\w+/)[^.!?]*$")
 _STEP: Final = re.compile(
     r"""(?:^|\n)\s*(?:\#+\s*|\*\*)?(?:step|шаг|步骤|第[一二三四五六]步)\s*\d*
-    |\b(?:therefore|hence|thus|so\ the|let's|let\ us|we\ have|we\ get|which\ means|it\ follows)\b
-    |\b(?:следовательно|значит|поэтому|отсюда|тогда|получаем|пусть|итого|итак)\b
-    |因此|所以|设|则""",
+    |\b(?:therefore|hence|thus|so\ the|let's|let\ us|we\ have|we\ get|which\ means|it\ follows
+    |suppose|assume|contradict\w*|consistent|in\ that\ case|if\ [^.\n]{3,60}?,\ then)\b
+    |\b(?:следовательно|значит|поэтому|отсюда|тогда|получаем|пусть|итого|итак|предположим
+    |противоречи\w*|допустим)\b
+    |\b(?:sei\ \w\b|daher|folglich|somit|also\ (?=\w\s?=)|daraus\ folgt|angenommen|widerspruch)
+    |\b(?:sea\ \w\b|por\ lo\ tanto|entonces|por\ tanto|supongamos|contradicción)
+    |\b(?:soit\ \w\b|donc|par\ conséquent|supposons)\b
+    |因此|所以|设|则|假设|矛盾|那么""",
     re.VERBOSE | re.IGNORECASE,
 )
 _EQUATION: Final = re.compile(r"[\w)²³]\s*[=≈]\s*[-−(\w√\\]|\\\(|\\\[|\\frac|\$\$")
 _SUM: Final = re.compile(r"\d\s*[-+*/×÷−]\s*\d[^=\n]{0,40}=\s*[-−]?\d")
+_SIGN: Final = re.compile(r"[∫∑∏√]\s*\w")
+_NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*")
 _FINAL: Final = re.compile(
     r"\b(?:answer|ответ)\b\s*(?:is|:|—|-|=)|\\boxed|####|答案", re.IGNORECASE
 )
+_OPENING: Final = re.compile(r"(?m)^[\[{]")
+_INDENTED: Final = re.compile(r"^(?: {4}|\t)\s*\S")
+_ENDS: Final = ".!?…。！？～"
 _JSON_FENCES: Final = frozenset({"json", "jsonl", "yaml", "yml", "xml", "toml", "ini"})
 _TABLE_FENCES: Final = frozenset({"csv", "tsv", "table"})
 _TEXT_FENCES: Final = frozenset({"", "text", "txt", "markdown", "md"})
@@ -125,9 +141,17 @@ def _data_kind(text: str, truncated: bool) -> tuple[str, float] | None:
             return "json", 0.99
         if truncated or re.match(r"[\[{]\s*[\[{\"\]}]", text):
             return "json", 0.8
+    if text[-1] in "]}" and _announced(text):
+        return "json", 0.9
     if first == "<" and re.match(r"<(?:\?xml|!DOCTYPE|[a-zA-Z][\w-]*[\s>/])", text):
         return ("json", 0.85) if text.startswith("<?xml") else ("code", 0.9)
     return None
+
+
+def _announced(text: str) -> bool:
+    """Whether a sentence announces the object or array that the rest of the text is."""
+    opening = _OPENING.search(text)
+    return opening is not None and opening.start() < ANNOUNCED and _parses(text[opening.start() :])
 
 
 def _parses(text: str) -> bool:
@@ -173,18 +197,20 @@ def _plain_kind(text: str) -> tuple[str, float]:
 
 def _derivation(text: str) -> tuple[str, float] | None:
     """Worked reasoning: step and conclusion words with equations, or with a stated answer; one sum
-    that leads to a stated answer is enough."""
+    is enough that leads to a stated answer or stands among other figures."""
     steps = len(_STEP.findall(text))
     equations = len(_EQUATION.findall(text))
-    final = _FINAL.search(text) is not None
-    if final and _SUM.search(text):
+    final = _FINAL.search(text) is not None or _SIGN.search(text) is not None
+    if _SUM.search(text) and (final or steps or len(_NUMBER.findall(text)) >= MANY_NUMBERS):
         return "math", 0.8
+    if equations and steps >= 2:
+        return "math", 0.7
     if equations >= 2 and steps + equations + final >= MIN_DERIVATION_MARKS:
         code_like = sum(1 for line in text.splitlines() if _CODE_LINE.search(line))
         if code_like <= 0.5 * len(text.splitlines()) or steps >= 2:
             return "math", 0.8
-    if steps >= MIN_DERIVATION_MARKS and (final or steps >= 4) and len(text) < 6000:
-        return "logic", 0.65
+    if steps >= MIN_DERIVATION_MARKS and (final or steps >= 4 or len(text) < SHORT_PROOF):
+        return ("logic", 0.65) if len(text) < LONG_PROOF else None
     return None
 
 
@@ -195,6 +221,8 @@ def _by_lines(text: str, lines: list[str]) -> tuple[str, float]:
         return "code", 0.8
     if count == 1 and _COMMAND.match(text):
         return "code", 0.8
+    if _has_indented_block(text):
+        return "code", 0.7
     pairs = sum(1 for line in lines if _PAIR.match(line))
     if count >= 3 and pairs >= 0.9 * count:
         return "json", 0.7
@@ -207,18 +235,28 @@ def _by_lines(text: str, lines: list[str]) -> tuple[str, float]:
     return _short_or_prose(text, lines)
 
 
+def _has_indented_block(text: str) -> bool:
+    """Markdown's older code block: indented lines after an empty one, CODE_SHARE of the text."""
+    inside, before, block = 0, "", False
+    for line in text.splitlines():
+        block = _INDENTED.match(line) is not None and (block or not before.strip())
+        inside += len(line) if block and not _ITEM.match(line) else 0
+        before = line
+    return inside >= max(1, CODE_SHARE * len(text))
+
+
 def _short_or_prose(text: str, lines: list[str]) -> tuple[str, float]:
     words = text.split()
     if _is_counting(text):
         return "count", 0.95
     mean_line = len(words) / len(lines)
-    ends = sum(1 for line in lines if line.rstrip()[-1] in ".!?…。！？:")
+    ends = sum(1 for line in lines if line.rstrip()[-1] in f"{_ENDS}:")
     if len(lines) >= 3 and mean_line <= 6 and ends * 3 < len(lines) and not _verse(lines):
         return "list", 0.75
-    if len(words) <= SHORT_ANSWER_WORDS and not text.rstrip().endswith((".", "!", "?", "…", "。")):
+    if len(words) <= SHORT_ANSWER_WORDS and text.rstrip()[-1] not in _ENDS:
         return "extraction", 0.7
     separators = text.count(",") + text.count("、") + text.count(";")
-    sentence = text.rstrip().endswith((".", "!", "?"))
+    sentence = text.rstrip()[-1] in _ENDS
     if (
         len(lines) == 1
         and not sentence
@@ -238,10 +276,10 @@ def _is_counting(text: str) -> bool:
 
 
 def _verse(lines: list[str]) -> bool:
-    """Verse: capitalised lines of some length, most of which carry more than names do."""
-    capital = sum(1 for line in lines if line.lstrip()[:1].isupper())
-    commas = sum(1 for line in lines if line.rstrip()[-1] in ",;—-.!?")
-    return capital >= 0.8 * len(lines) and commas >= 0.4 * len(lines)
+    """Verse: lines of some length, half of which end in a pause, as names and items do not."""
+    pauses = sum(1 for line in lines if line.rstrip()[-1] in ",;—-.!?")
+    words = sum(len(line.split()) for line in lines)
+    return words >= 2.5 * len(lines) and pauses >= 0.4 * len(lines)
 
 
 def _prose_kind(text: str, lines: list[str]) -> tuple[str, float]:

@@ -15,6 +15,7 @@ from classifier.features.flags import read_flags
 from classifier.features.instruction import (
     Hit,
     add_concepts,
+    add_ends,
     add_limits,
     add_spaceless,
     add_stems,
@@ -106,6 +107,7 @@ def _names(
     hits = _line(text.first, first, spaceless, out)
     if last:
         hits = hits + _line(text.last, last, spaceless, out)
+    add_ends(first, last or first, text.window, out)
     add_limits(hits, "", out)
     add_shape(text, hits, out)
     add_system(text, out)

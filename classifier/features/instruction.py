@@ -20,6 +20,8 @@ NEAR_WORDS: Final = 4
 LEAD_WORDS: Final = 16
 REACH_WORDS: Final = 14
 
+_FINAL_MARKS: Final = " \n.?!。？！"
+
 LEADS: Final = frozenset(
     [
         "WRITE",
@@ -148,3 +150,17 @@ def add_spaceless(text: str, out: list[str]) -> list[Hit]:
     concepts, pairs = spaceless(text)
     out.extend({"z" + pair for pair in pairs})
     return [(at * 2, concept) for at, concept in enumerate(concepts)]
+
+
+def add_ends(first: Sequence[Entry], last: Sequence[Entry], text: str, out: list[str]) -> None:
+    """The first word of the turn, alone and with the second, and its last one: "how many" and "is
+    it" are no concepts, but say what is asked. Without spaces, two characters stand for a word."""
+    if not first:
+        return
+    begin, end = first[0][0], last[-1][0]
+    if not begin:
+        begin = text[:2]
+    elif len(first) > 1:
+        out.append(f"^:{begin} {first[1][0]}")
+    out.append("^:" + begin)
+    out.append("$:" + (end or text.rstrip(_FINAL_MARKS)[-2:]))

@@ -35,7 +35,7 @@ def test_no_blank_is_left_open():
     assert not [turn for turn in user_turns(rows()) if "{topic}" in turn or "{n}" in turn]
 
 
-@pytest.mark.parametrize("name", ["switches.jsonl", "fresh.jsonl"])
+@pytest.mark.parametrize("name", ["switches.jsonl", "fresh.jsonl", "unseen.jsonl"])
 def test_no_turn_of_the_test_conversations_is_trained_on(name):
     found = [row.body for row in read(DATA / name)]
     lasts = {body["messages"][-1]["content"].lower() for body in found if "messages" in body}

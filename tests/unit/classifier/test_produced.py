@@ -9,8 +9,11 @@ from classifier.produced import MEASURED_ERROR, SAMPLE_CHARS, label_output
 ANSWERS = Path(__file__).parents[2] / "data" / "classifier" / "answers.jsonl"
 
 
-def hand_labelled():
-    with ANSWERS.open(encoding="utf-8") as file:
+UNSEEN = ANSWERS.with_name("answers-unseen.jsonl")
+
+
+def hand_labelled(path=ANSWERS):
+    with path.open(encoding="utf-8") as file:
         return [json.loads(line) for line in file]
 
 
@@ -44,6 +47,13 @@ def test_agrees_with_hand_labels_of_answers_kept_out_of_its_design():
     assert agreement(rows) >= 0.95
 
 
+def test_agrees_with_hand_labels_of_answers_written_before_it_was_run_on_them():
+    """0.929 on the first 112 and, after a repair, 0.940 on the other 67 before either was read."""
+    rows = hand_labelled(UNSEEN)
+    assert len(rows) == 179
+    assert agreement(rows) >= 0.95
+
+
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
@@ -54,6 +64,10 @@ def test_agrees_with_hand_labels_of_answers_kept_out_of_its_design():
         ("positive", "extraction"),
         ("1, 2, 3, 4, 5, 6", "count"),
         ("Rain falls.", "chat"),
+        ("Use this:\n\n    tar -xzf backup.tgz -C /srv\n\nand restart.", "code"),
+        ('Here it is:\n\n{"name": "Paul"}', "json"),
+        ("Roses fade,\nthe river stays,\na lamp is lit\nin smaller ways.", "story"),
+        ("Sei x der Preis. Dann ist 3x = 27, also x = 9.", "math"),
         ("Each is 8 / 4 = 2. So five cost 5 * 2 = 10. The answer is 10.", "math"),
     ],
 )

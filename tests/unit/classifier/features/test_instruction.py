@@ -31,3 +31,9 @@ def test_the_edges_of_a_document_are_the_instruction():
     document = "Translate the following:\n" + "def f():\n    return table\n" * 60
     assert "lead:TRANSLATE" in names(document)
     assert "c:CODEV" not in names(document)
+
+
+def test_the_ends_of_a_turn_are_named():
+    assert {"^:how", "^:how many", "$:spain"} <= names("How many people live in Spain?")
+    assert {"^:写一", "$:函数"} <= names("写一个函数。")
+    assert not [name for name in names("") if name.startswith(("^:", "$:"))]
