@@ -45,6 +45,9 @@ About 0.7 of the mean over the public setups that measured several lengths side 
 4 to 6, prose 2 to 3.
 """
 
+USUAL_DRAFT_LENGTH: Final = 3
+"""Of MTP, where nothing else is stated."""
+
 _LENGTH_SUFFIX: Final = re.compile(r"-n(\d+)(-p\d+)?$")
 
 _LONG_DOCUMENT: Final = 0.8  # margin drafter, natural language beyond 2K tokens
@@ -91,10 +94,17 @@ def relative_speed(mode: str, class_name: str, context: int = 0, occupancy: int 
     return _under_conditions(group, speed, context, occupancy, natural=column != 0)
 
 
+def draft_length(mode: str) -> int | None:
+    """Tokens that an MTP arm drafts a step, 1 to 7 (longer drafts count as 7); None: not stated."""
+    found = _LENGTH_SUFFIX.search(mode)
+    if found is None or found[2] or not mode.startswith("mtp"):
+        return None
+    return min(max(int(found[1]), 1), 7)
+
+
 def _draft_length(mode: str, column: int | None) -> float:
     """ln of what another draft length than 3 does to the speed."""
-    found = _LENGTH_SUFFIX.search(mode)
-    length = min(max(int(found[1]), 1), 7) if found else 3
+    length = draft_length(mode) or USUAL_DRAFT_LENGTH
     structured, other = (row[length - 1] for row in _DRAFT_LENGTHS)
     if column is None:
         return (structured + other) / 2

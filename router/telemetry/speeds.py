@@ -32,6 +32,8 @@ _CERTAIN: Final = Estimate(0.0, 0.0, 0.0, 0.0, 0.0)  # AR: one token a step, wha
 
 _SCALE_SD: Final = 1.5  # machines differ by factors
 
+_NEIGHBOURS: Final = 0.5  # of an effect's spread, for arms that differ in draft length alone
+
 ACCEPTED_LENGTH: Final = "accepted length"
 STEP_COST: Final = "step cost"
 
@@ -356,35 +358,55 @@ def _shared(s: Spread, arm: Arm, text: Text) -> tuple[Level, ...]:
 
 
 def _machine(s: Spread, arm: Arm, text: Text, occupancy: int) -> tuple[Level, ...]:
-    key = arm.key
+    """What the worker and its load do. Load is a walk: each bucket differs from the one below."""
+    key, model = arm.key, arm.model
     family = priors.family(arm.mode)
-    model = arm.model
+    crossed = Role.CROSSED
+    buckets = range(1, occupancy + 1)
     drafted = (
         Level(("drafters_loaded", model, occupancy > 0), s.load_drafted, Role.GROUP),
-        Level(("drafters_load", model, occupancy), s.occupancy, Role.GROUP),
+        *(Level(("drafters_load", model, i), s.occupancy, Role.GROUP) for i in buckets[1:]),
     )
     return (
-        Level(("load", model, occupancy), s.load, Role.SHARED),
+        *(Level(("load", model, i), s.load, Role.SHARED) for i in buckets),
         *(drafted if arm.drafts else ()),
         Level(("family", model, family), s.family),
-        Level(("worker", key), s.worker),
-        Level(("loaded", key, occupancy > 0), s.loaded),
-        Level(("occupancy", key, occupancy), s.occupancy),
+        *_walk(("length", model, family), arm, s.length),
+        Level(("worker", key), _like_its_neighbours(s.worker, arm)),
+        Level(("loaded", key, occupancy > 0), _like_its_neighbours(s.loaded, arm)),
+        *(Level(("occupancy", key, i), s.occupancy, crossed) for i in buckets[1:]),
         Level(("worker_context", key, text.context, text.image), s.worker_context),
     )
 
 
 def _text_of(s: Spread, arm: Arm, text: Text) -> tuple[Level, ...]:
-    key = arm.key
+    key, name = arm.key, text.workload_class
     if not arm.drafts:
-        return (Level(("worker_class", key, text.workload_class), s.plain),)
-    group = priors.family(arm.mode)
-    kind = (text.workload_class, text.kind, text.thinking, text.language)
+        return (Level(("worker_class", key, name), s.plain),)
+    family = priors.family(arm.mode)
+    kind = (name, text.kind, text.thinking, text.language)
     return (
-        Level(("family_class", group, text.workload_class), s.family_class, Role.CROSSED),
-        Level(("worker_class", key, text.workload_class), s.worker_class),
-        Level(("worker_kind", key, *kind), s.worker_kind),
+        Level(("family_class", family, name), s.family_class, Role.CROSSED),
+        *_walk(("length_class", arm.model, family, name), arm, s.length_class),
+        Level(("worker_class", key, name), _like_its_neighbours(s.worker_class, arm)),
+        Level(("worker_kind", key, *kind), _like_its_neighbours(s.worker_kind, arm)),
     )
+
+
+def _walk(name: tuple[str, ...], arm: Arm, sd: float) -> Iterator[Level]:
+    """Drafting one token more or less does a little: a walk away from the usual draft length."""
+    length, usual = priors.draft_length(arm.mode), priors.USUAL_DRAFT_LENGTH
+    if length is None:
+        return
+    up = range(usual + 1, length + 1)
+    down = range(length, usual)
+    for n in (*up, *down):
+        yield Level((*name, n), sd, Role.CROSSED)
+
+
+def _like_its_neighbours(sd: float, arm: Arm) -> float:
+    """Arms that differ in draft length alone differ less than the walk does not say already."""
+    return sd if priors.draft_length(arm.mode) is None else _NEIGHBOURS * sd
 
 
 def _drafter(s: Spread, arm: Arm, text: Text) -> tuple[Level, ...]:
