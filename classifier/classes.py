@@ -71,7 +71,8 @@ class Classification:
     `probabilities` is by class value and sums to 1. `expected_output_tokens` is the median of a
     log-normal, reasoning tokens included; `output_tokens_interval` is its 80 % interval.
     `language` is the natural-language group of the answer: en, ru, zh or other. `source` says who
-    decided: rules, model, hint or memory.
+    decided: rules, model, hint or memory. `accepted` is the mean accepted length of what this
+    application produced over what is usual of such texts; 1 where nothing is known.
     """
 
     workload_class: WorkloadClass
@@ -83,6 +84,7 @@ class Classification:
     thinking: bool
     language: str
     source: str
+    accepted: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,10 @@ MIXED_STRENGTH: Final = 1.5
 USUAL_MIX: Final[Mapping[str, float]] = {"structured": 0.4, "prose": 0.37, "reasoning": 0.23}
 """Shares of the classes in the training rows: what the text's probabilities already contain."""
 
+ACCEPTED_STRENGTH: Final = 2.0
+"""Answers as usual that an application's accepted length is shrunk by: answers of one kind differ
+in it by 0.15 (sd of the logarithm), applications by about 0.1."""
+
 CONVERSATION_WEIGHT: Final = 0.5
 """A conversation's own turns count half: the last turn may ask for something else."""
 
@@ -46,19 +50,19 @@ _SYSTEM_CHARS: Final = 8192
 
 class Remembered(NamedTuple):
     """One finished answer: under which keys, its kind, when (seconds on the caller's clock), and
-    its mean accepted length (None if nothing was drafted)."""
+    its mean accepted length over what is usual of such texts and its drafter (None: not known)."""
 
     keys: tuple[str, ...]
     kind: str
     at: float
-    accepted_length: float | None = None
+    accepted: float | None = None
 
 
 @quick
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Decayed sums: answers by class value and by kind, accepted length (weighted) and its weight,
-    as of `at` (seconds on the caller's clock)."""
+    """Decayed sums: answers by class value and by kind, ln of the relative accepted length
+    (weighted) and its weight, as of `at` (seconds on the caller's clock)."""
 
     by_class: Mapping[str, float]
     by_kind: Mapping[str, float]
@@ -72,9 +76,9 @@ class Evidence:
         return sum(self.by_class.values())
 
     @property
-    def accepted_length(self) -> float | None:
-        """Mean accepted length (contract's definition), None if never measured."""
-        return self.accepted / self.accepted_weight if self.accepted_weight > 0 else None
+    def accepted_ratio(self) -> float:
+        """Accepted length over the usual one, shrunk towards 1: for the next answer."""
+        return exp(self.accepted / (self.accepted_weight + ACCEPTED_STRENGTH))
 
 
 EMPTY: Final = Evidence({}, {}, 0.0, 0.0, 0.0)
@@ -127,12 +131,12 @@ class Memory:
         workload_class = CLASS_OF_KIND.get(answer.kind)
         if workload_class is None:
             return
-        measured = 0.0 if answer.accepted_length is None else 1.0
+        usable = answer.accepted is not None and answer.accepted > 0.0
         one = Evidence(
             {workload_class.value: 1.0},
             {answer.kind: 1.0},
-            answer.accepted_length or 0.0,
-            measured,
+            log(answer.accepted) if usable and answer.accepted else 0.0,
+            1.0 if usable else 0.0,
             answer.at,
         )
         for key in answer.keys:

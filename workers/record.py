@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from workers.arms import Arm
+from workers.arms import PLAIN, Arm
 from workers.state import WorkerState
 
 
@@ -52,6 +52,14 @@ class WorkerRecord:
     held: bool = False  # drained by an order: nobody loads it on demand, only another order does
     features: tuple[str, ...] = ("tools", "grammar", "json_schema", "logprobs", "n")
     arms: tuple[Arm, ...] = ()  # what it offers per request beside its effective mode
+    draft_max: int | None = None  # tokens drafted at most, where its mode leaves that open
+
+    @property
+    def speed_key(self) -> str:
+        """What its learned speed is kept under; tells the draft length if the mode does not."""
+        if self.draft_max is None or self.effective_mode == PLAIN:
+            return self.spec_hash
+        return f"{self.spec_hash}~n{self.draft_max}"
 
     def dumps(self) -> bytes:
         """The record as JSON bytes."""

@@ -111,6 +111,7 @@ def _first_record(
         load_s=_expected_load(spec),
         exclusive_group=spec.exclusive_group,
         features=features,
+        draft_max=spec.n_max if spec.mode == "mtp" else None,
     )
 
 

@@ -75,7 +75,8 @@ def build_learned(
     store = open_store(settings.redis_url) if settings.redis_url else MemoryStatsStore()
     gateway = secrets.token_hex(8)
     sync = StatsSync(knowledge, store, clock, gateway=gateway)
-    metrics, feed, remembrance = metrics_of(knowledge, gauges), Feed(), Remembrance(clock)
+    metrics, feed = metrics_of(knowledge, gauges), Feed()
+    remembrance = Remembrance(clock, knowledge.accepted)
     sinks: list[Sink] = [Sampled(policy.observe), metrics.observe, sync.record, feed.record]
     sinks.append(remembrance.observe)
     on_close: list[Callable[[], Coroutine[Any, Any, None]]] = [store.aclose]

@@ -23,6 +23,7 @@ class BenchPlan:
     per_class: int = 4
     max_tokens: int = 160
     concurrency: int = 1
+    first_round: int = 1  # of the counted ones, where earlier runs are part of the measurement
 
     @property
     def total(self) -> int:
@@ -39,6 +40,7 @@ class BenchPlan:
         size = 2 * self.concurrency
         for number in range(self.rounds + self.warmup_rounds):
             counted = number - self.warmup_rounds + 1  # <= 0: warm-up
+            counted += self.first_round - 1 if counted > 0 else 0
             prompts = workload(rng, self.per_class)
             for start in range(0, len(prompts), size):
                 order = list(self.targets)

@@ -8,6 +8,7 @@ import socket
 import sys
 import tempfile
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -56,6 +57,17 @@ def parallel(_context: click.Context, _option: click.Parameter, value: str) -> t
     callback=parallel,
     help="Requests at a time; several, as in 1,2,4, are measured one after the other.",
 )
+@click.option(
+    "--samples",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Append every answer to this file as it comes, and report all that the file holds; "
+    "with nothing to measure, report it as it is.",
+)
+@click.option(
+    "--state-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Keep learned state, logs and decisions of the own stack here.",
+)
 @click.option("--seed", default=0, show_default=True)
 @json_option
 def bench(**options: Any) -> None:
@@ -67,8 +79,9 @@ def bench(**options: Any) -> None:
     Example:
       specroute bench --quick
       specroute bench --url http://127.0.0.1:8080 --model qwen3.8-27b --concurrency 4
+      specroute bench --quick --rounds 1 --samples all.jsonl --state-dir bench   (again and again)
     """
-    if not (options["quick"] or options["url"] or options["config"]):
+    if not any(options[name] for name in ("quick", "url", "config", "samples")):
         raise click.UsageError("say what to measure: --quick, --config FILE or --url URL")
     from router.bench.figures import full_report
 
@@ -107,13 +120,27 @@ class Measured(NamedTuple):
 
 
 async def _measure(options: dict[str, Any]) -> Measured:
+    from router.bench.plan import BenchPlan
+    from router.bench.samples import read
+
+    try:
+        earlier = read(options["samples"]) if options["samples"] else {}
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    if not any(options[name] for name in ("quick", "url", "config")):
+        return Measured(
+            [(samples, BenchPlan({}, concurrency=number)) for number, samples in earlier.items()],
+            _forecasts(options["state_dir"], None),
+        )
     runs = []
     async with AsyncExitStack() as resources:
         opened = await _open(options, resources)
         for number, concurrency in enumerate(options["concurrency"]):
+            before = earlier.get(concurrency, [])
             plan = _plan(options, opened.targets, concurrency, first=number == 0)
-            runs.append((await _run(opened.url, plan, options), plan))
-        forecasts = _forecasts(opened)
+            plan = replace(plan, first_round=1 + max((s.job.round for s in before), default=0))
+            runs.append((before + await _run(opened.url, plan, options), plan))
+        forecasts = _forecasts(opened.folder, opened.targets[ROUTED])
     return Measured(runs, forecasts)
 
 
@@ -134,14 +161,16 @@ def _plan(
 
 async def _run(url: str, plan: BenchPlan, options: dict[str, Any]) -> list[Sample]:
     from router.bench.load import run_jobs
+    from router.bench.samples import append
     from workers.clock import SystemClock
 
     samples: list[Sample] = []
     headers = {"authorization": f"Bearer {options['token']}"} if options["token"] else None
     with progress_bar(plan.total) as advance:
-        rng = random.Random(options["seed"])  # noqa: S311 - an order, no secret
+        seed = options["seed"] + 1000 * (plan.first_round - 1)
+        rng = random.Random(seed)  # noqa: S311 - an order, no secret
         for jobs in plan.blocks(rng):
-            samples += await run_jobs(
+            answers = await run_jobs(
                 url,
                 jobs,
                 clock=SystemClock(),
@@ -149,17 +178,20 @@ async def _run(url: str, plan: BenchPlan, options: dict[str, Any]) -> list[Sampl
                 headers=headers,
                 on_sample=advance,
             )
+            samples += answers
+            if options["samples"]:
+                append(options["samples"], plan.concurrency, answers)
     return samples
 
 
-def _forecasts(opened: Opened) -> dict[str, float] | None:
-    """How the forecasts of routed requests held, from the own stack's decision log."""
+def _forecasts(folder: Path | None, model: str | None) -> dict[str, float] | None:
+    """How the forecasts for `model` (None: that of the first answer) held, by the decision log."""
     from router.simulation.forecasts import coverage
     from router.simulation.replay import read_log
 
-    logs = sorted(opened.folder.glob("decisions*.jsonl")) if opened.folder else []
-    routed = opened.targets[ROUTED]
-    found = coverage(row for row in read_log(logs) if row["model"] == routed)
+    rows = list(read_log(sorted(folder.glob("decisions*.jsonl")))) if folder else []
+    model = model or next((row["model"].partition("-only-")[0] for row in rows), None)
+    found = coverage(row for row in rows if row["model"] == model)
     return found.as_dict() if found is not None else None
 
 
@@ -179,7 +211,10 @@ async def _open(options: dict[str, Any], resources: AsyncExitStack) -> Opened:
     from router.cli.stack import StackOptions, running_stack
     from router.cli.tiny_config import write_tiny_config
 
-    folder = Path(resources.enter_context(tempfile.TemporaryDirectory(prefix="specroute-bench-")))
+    folder = options["state_dir"] or Path(
+        resources.enter_context(tempfile.TemporaryDirectory(prefix="specroute-bench-"))
+    )
+    folder.mkdir(parents=True, exist_ok=True)
     base = options["config"] or write_tiny_config(folder)
     config, targets, workers = equal_fleets(base, folder, routed=ROUTED)
     stack = StackOptions(config, folder, "127.0.0.1", _free_port(), workers)

@@ -24,6 +24,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.command()
 @click.option("--cells", type=_FILE, help="CSV of measured profiles.")
 @click.option("--fleet", type=_FILE, help="YAML of a whole fleet, its traffic and its troubles.")
+@click.option("--policy", multiple=True, help="With --fleet: this one only, without its rivals.")
 @click.option("--scenarios", is_flag=True, help="Load crossover, chats and factor model instead.")
 @click.option("--requests", type=click.IntRange(min=10), default=600, show_default=True)
 @click.option("--seeds", type=click.IntRange(min=1), default=20, show_default=True)
@@ -34,6 +35,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 def simulate(  # noqa: PLR0913 - one parameter per option
     cells: Path | None,
     fleet: Path | None,
+    policy: tuple[str, ...],
     scenarios: bool,
     requests: int,
     seeds: int,
@@ -48,10 +50,11 @@ def simulate(  # noqa: PLR0913 - one parameter per option
     Example:
       specroute simulate --cells profiles.csv --requests 600 --seeds 20
       specroute simulate --fleet deploy/simulation/fleet.yaml --plot fleet.png
+      specroute simulate --fleet deploy/simulation/large-fleet.yaml --policy learned
       specroute simulate --scenarios --seeds 10
     """
     if fleet is not None:
-        _fleet(fleet, plot, as_json=as_json)
+        _fleet(fleet, policy, plot, as_json=as_json)
     elif scenarios:
         _scenarios(seeds, check=check, as_json=as_json)
     elif cells is None:
@@ -60,7 +63,7 @@ def simulate(  # noqa: PLR0913 - one parameter per option
         _cells(cells, (requests, seeds, jobs), plot, check=check, as_json=as_json)
 
 
-def _fleet(path: Path, plot: Path | None, *, as_json: bool) -> None:
+def _fleet(path: Path, only: Sequence[str], plot: Path | None, *, as_json: bool) -> None:
     from router.simulation import fleet_report
     from router.simulation.fleet_plan import BadFleet, read_fleet
 
@@ -68,7 +71,8 @@ def _fleet(path: Path, plot: Path | None, *, as_json: bool) -> None:
         plan = read_fleet(path)
     except BadFleet as error:
         raise click.UsageError(str(error)) from error
-    results = list(fleet_report.simulate_fleet(plan))
+    runs = fleet_report.simulate_policies(plan, only) if only else fleet_report.simulate_fleet(plan)
+    results = list(runs)
     found = fleet_report.fleet_as_dict(plan, results)
     if as_json:
         print_json(found)

@@ -40,8 +40,8 @@ class WorkerSnapshot:
     @property
     def speed_key(self) -> str:
         """What its learned speed is kept under."""
-        key = self.record.spec_hash
-        return key if self.arm is None else key + self.arm.key
+        record, arm = self.record, self.arm
+        return record.speed_key if arm is None else record.spec_hash + arm.key
 
     @property
     def name(self) -> str:

@@ -110,18 +110,24 @@ class CostModel:
         self, prepared: Prepared, workers: Sequence[WorkerSnapshot], keep: int
     ) -> list[WorkerSnapshot]:
         """The `keep` cheapest by the likeliest class alone: a big fleet is not priced in full."""
-        speeds, request, part = self._known.speeds, prepared.request, prepared.parts[0]
-        version, tokens, model = speeds.version, prepared.tokens, request.model
-        text, number = part.text, part.number
+        known: dict[tuple[str, str, int, int], float] = {}  # equal workers at equal load cost alike
         ranked = []
         for index, worker in enumerate(workers):
-            load = worker.in_flight
-            arm = (model, worker.speed_key, worker.mode)
-            pace = speeds.forecasts(arm, version).rough(text, number, load.bit_length())[0]
-            rounds = 1 + max(0, load + 1 - worker.slots)
-            ranked.append((tokens * pace * rounds, index))
+            load, slots = worker.in_flight, worker.slots
+            like = (worker.speed_key, worker.mode, load, slots)
+            seconds = known.get(like)
+            if seconds is None:
+                arm = (prepared.request.model, like[0], like[1])
+                rounds = 1 + max(0, load + 1 - slots)
+                seconds = known[like] = rounds * self._rough(prepared, arm, load)
+            ranked.append((seconds, index))
         ranked.sort()
         return [workers[index] for _, index in ranked[:keep]]
+
+    def _rough(self, prepared: Prepared, arm: tuple[str, str, str], load: int) -> float:
+        part = prepared.parts[0]
+        forecasts = self._known.speeds.forecasts(arm, self._known.speeds.version)
+        return prepared.tokens * forecasts.rough(part.text, part.number, load.bit_length())[0]
 
     def price(self, prepared: Prepared, workers: Sequence[WorkerSnapshot]) -> list[Price]:
         """The estimate of each worker, in the same order."""
@@ -143,6 +149,11 @@ class CostModel:
             group += seconds * common
             variance += seconds * unsure
             weight += part.probability * samples
+        if prepared.request.classification.accepted != 1.0 and arm[2] != "ar":
+            usual = 1.0 / prepared.request.classification.accepted
+            decode, contrast, group, variance = (
+                usual * part for part in (decode, contrast, group, variance)
+            )
         fixed = others = 0.0
         speed = prepared.tokens / decode
         if worker.in_flight >= worker.slots:

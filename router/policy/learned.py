@@ -190,9 +190,8 @@ def _only(request: PolicyInput) -> Reason:
 def _unpriced(fit: Fit, prices: Sequence[Price]) -> list[Candidate]:
     if len(prices) == len(fit.workers):
         return []
-    names = {(price.worker.record.name, price.worker.mode) for price in prices}
-    rest = (w for w in fit.workers if (w.record.name, w.mode) not in names)
-    return [_passed_over(worker.name, worker.mode) for worker in rest]
+    priced = {id(price.worker) for price in prices}  # an arm is a snapshot of its own
+    return [_passed_over(w.name, w.mode) for w in fit.workers if id(w) not in priced]
 
 
 @lru_cache(maxsize=1024)

@@ -238,7 +238,7 @@ class Flight:
             record = self.reservation.record
             arm = self._arm_of(record)
             if arm is None:
-                return record.name, record.effective_mode, record.spec_hash
+                return record.name, record.effective_mode, record.speed_key
             return record.name, arm.mode, record.spec_hash + arm.key
         if self.remote and self.decision is not None:
             return self.decision.worker, self.decision.mode, ""

@@ -7,6 +7,7 @@ classifier with what the same application and conversation produced before.
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from classifier import Memory, Remembered, blend, combine, label_output, sample
@@ -14,12 +15,14 @@ from router.core import Status
 from router.upstream.sse import event_objects, parse_object
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from classifier import Classification, ProducedLabel
     from classifier.memory import Evidence
     from router.core import Outcome
     from workers.clock import Clock
+
+    Accepted = Callable[[Outcome], float | None]
 
 MIN_CONFIDENCE: Final = 0.5
 READ_PER_SECOND: Final = 20
@@ -41,8 +44,10 @@ class Remembrance:
     """The gateway's Memory with its two users, a sink and the dispatcher's `recall`, and what
     waits to be told to the other gateways."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, accepted: Accepted | None = None) -> None:
+        """`accepted` says of an answer how its accepted length compares with the usual one."""
         self.memory = Memory()
+        self._accepted = accepted
         self._clock = clock
         self._evidence: dict[tuple[str, str], tuple[float, Evidence]] = {}
         self._second = 0
@@ -58,7 +63,10 @@ class Remembrance:
         read = self._evidence.get(key)
         if read is None or not 0.0 <= now - read[0] < EVIDENCE_S:
             read = self._read_evidence(key, now)
-        return blend(found, read[1])
+        blended, evidence = blend(found, read[1]), read[1]
+        if not evidence.accepted_weight:
+            return blended
+        return replace(blended, accepted=evidence.accepted_ratio)
 
     def _read_evidence(self, key: tuple[str, str], now: float) -> tuple[float, Evidence]:
         """What is remembered of an application and a conversation; it fades over hours."""
@@ -85,8 +93,8 @@ class Remembrance:
     def _remember(self, outcome: Outcome, label: ProducedLabel) -> None:
         keys = tuple(key for key in (outcome.fingerprint, outcome.conversation) if key)
         if label.confidence >= MIN_CONFIDENCE and keys:
-            length = outcome.timings.mean_accepted_length
-            answer = Remembered(keys, label.kind, outcome.wall_time, length)
+            accepted = self._accepted(outcome) if self._accepted is not None else None
+            answer = Remembered(keys, label.kind, outcome.wall_time, accepted)
             self.memory.record(answer)
             self._evidence.clear()
             self._answers.append(answer)

@@ -56,9 +56,11 @@ class FleetRun:
         self._features = extract({"messages": []})
         self._classes = {c: cell_classification(c) for c in plan.traffic.classes}
         self._waiting: dict[int, Any] = {}
-        self._views: dict[str, tuple[tuple[object, ...], WorkerSnapshot]] = {}
         self._records = {w.name: w for w in _records(plan.workers)}
+        self._stale: set[str] = set()
+        self._second = 0
         self.machines = {m.name: m for m in self._machines()}
+        self._snapshots = {m.name: self._snapshot(m) for m in self.machines.values()}
         self._homes: dict[str, str] = {}
         self._count = 0
 
@@ -78,13 +80,16 @@ class FleetRun:
         made = []
         for spec in self._plan.workers:
             for name in _names(spec):
-                curve = self._plan.modes[spec.mode]
-                machine = Machine(self.env, name, spec, curve, self._done, self._lost)
+                machine = self._machine(name, spec)
                 if spec.group:  # the first of a group has the device
                     machine.resident = spec.group not in seen
                     seen.add(spec.group)
                 made.append(machine)
         return made
+
+    def _machine(self, name: str, spec: SimWorker) -> Machine:
+        curve = self._plan.modes[spec.mode]
+        return Machine(self.env, name, spec, curve, self._done, self._lost, self._touched)
 
     def _arrive(self, sessions: Sequence[Session]) -> Generator[Any, Any, None]:
         for session in sessions:
@@ -122,7 +127,7 @@ class FleetRun:
         return PolicyInput(
             request_id=f"r{self._count}",
             model=MODEL,
-            view=FleetView(MODEL, tuple(map(self._snapshot, self.machines.values()))),
+            view=self._view(),
             classification=self._classes[job.turn.read_as],
             features=self._features,
             prompt_tokens=float(job.prompt_tokens),
@@ -133,21 +138,29 @@ class FleetRun:
             cached_tokens={home: float(held)} if home is not None else {},
         )
 
+    def _view(self) -> FleetView:
+        """The workers as a gateway sees them: anew where something changed, and once a second
+        where something runs."""
+        second = int(self.env.now)
+        if second != self._second:
+            self._second = second
+            self._stale.update(m.name for m in self.machines.values() if m.load)
+        for name in self._stale:
+            self._snapshots[name] = self._snapshot(self.machines[name])
+        self._stale.clear()
+        return FleetView(MODEL, tuple(self._snapshots.values()))
+
     def _snapshot(self, machine: Machine) -> WorkerSnapshot:
-        """The worker as a gateway sees it; made anew only when something changed."""
-        load, now = machine.load, self.env.now
-        stamp = (machine.serving, load, machine.starts, int(now) if load else 0)
-        known = self._views.get(machine.name)
-        if known is not None and known[0] == stamp:
-            return known[1]
         record = self._records[machine.name]
         if not machine.serving:
             state = WorkerState.BACKOFF if not machine.up else WorkerState.STOPPED
             record = replace(record, state=state)
+        load, now = machine.load, self.env.now
         left = tuple(_left(job, now) for job in machine.remaining())
-        made = WorkerSnapshot(record, machine.spec.slots, load, load, left)
-        self._views[machine.name] = (stamp, made)
-        return made
+        return WorkerSnapshot(record, machine.spec.slots, load, load, left)
+
+    def _touched(self, machine: Machine) -> None:
+        self._stale.add(machine.name)
 
     def _done(self, job: Job, machine: Machine) -> None:
         now, turn = self.env.now, job.turn

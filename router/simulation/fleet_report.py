@@ -38,15 +38,15 @@ class FleetResult:
     reasons: Mapping[str, int]
     curve: tuple[tuple[float, float], ...]
 
-    def as_dict(self, best: float) -> dict[str, Any]:
-        """For `--json`; `ratio` is the oracle's mean seconds over this one's."""
+    def as_dict(self, best: float | None) -> dict[str, Any]:
+        """For `--json`; `best` is the oracle's mean seconds, None where it did not run."""
         return {
             "name": self.name,
             "mean_seconds": round(self.mean_s, 4),
             "p99_seconds": round(self.p99_s, 4),
             "ttft_p50_seconds": round(self.ttft_p50_s, 4),
             "tokens_per_second": round(self.tokens_per_s, 2),
-            "vs_oracle": round(best / self.mean_s, 5),
+            "vs_oracle": None if best is None else round(best / self.mean_s, 5),
             "retries": self.retries,
             "shares": self.shares,
             "reasons": self.reasons,
@@ -56,12 +56,17 @@ class FleetResult:
 def simulate_fleet(plan: FleetPlan, policies: Sequence[str] = POLICIES) -> Iterator[FleetResult]:
     """The oracle, each policy, then each single mode on equal workers, as it is done."""
     yield _result("oracle", _with_oracle(plan).run())
-    for name in policies:
-        settings = PolicySettings(seed=plan.seed)
-        yield _result(name, FleetRun(plan, build_policy(name, settings)).run())
+    yield from simulate_policies(plan, policies)
     for mode in dict.fromkeys(worker.mode for worker in plan.workers):
         alone = FleetRun(single_mode(plan, mode), LeastLoaded()).run()
         yield _result(f"all {mode}", alone)
+
+
+def simulate_policies(plan: FleetPlan, policies: Sequence[str]) -> Iterator[FleetResult]:
+    """These policies alone: a big fleet under all its rivals takes a while."""
+    for name in policies:
+        settings = PolicySettings(seed=plan.seed)
+        yield _result(name, FleetRun(plan, build_policy(name, settings)).run())
 
 
 def _with_oracle(plan: FleetPlan) -> FleetRun:
@@ -107,14 +112,15 @@ def _curve(rows: Sequence[Answered]) -> tuple[tuple[float, float], ...]:
 
 def fleet_as_dict(plan: FleetPlan, results: Sequence[FleetResult]) -> dict[str, Any]:
     """The object of `simulate --fleet --json`."""
-    best = next(r.mean_s for r in results if r.name == "oracle")
+    best = next((r.mean_s for r in results if r.name == "oracle"), None)
     singles = [r.mean_s for r in results if r.name.startswith("all ")]
     ours = next((r.mean_s for r in results if r.name == "learned"), None)
+    ratio = round(ours / min(singles), 5) if ours is not None and singles else None
     return {
         "requests": plan.requests,
         "workers": sum(worker.count for worker in plan.workers),
         "results": [result.as_dict(best) for result in results],
-        "routed_over_best_single": None if ours is None else round(ours / min(singles), 5),
+        "routed_over_best_single": ratio,
     }
 
 

@@ -42,7 +42,11 @@ class Job:
 
 @dataclass(slots=True)
 class Machine:
-    """A worker at work. `done(job)` is called when an answer ends, `lost(job)` when it dies."""
+    """A worker at work.
+
+    `done(job)` is called when an answer ends, `lost(job)` when it dies, `touched` when what a
+    gateway sees of the worker is no longer so.
+    """
 
     env: Environment
     name: str
@@ -50,10 +54,10 @@ class Machine:
     curve: ModeCurve
     done: Callable[[Job, Machine], None]
     lost: Callable[[Job], None]
+    touched: Callable[[Machine], None]  # something changed that a gateway would see
     drift: dict[str, float] = field(default_factory=dict)  # by class, "" for all
     up: bool = True
     resident: bool = True
-    starts: int = 0
     waiting: deque[Job] = field(default_factory=deque)
     held: OrderedDict[str, int] = field(default_factory=OrderedDict)  # tokens by conversation
     _running: list[tuple[float, int, Job]] = field(default_factory=list)
@@ -61,6 +65,7 @@ class Machine:
     _since: float = 0.0
     _turn: int = 0
     _count: int = 0
+    _shares: dict[int, float] = field(default_factory=dict)
 
     @property
     def load(self) -> int:
@@ -79,7 +84,10 @@ class Machine:
 
     def share(self, parallel: int) -> float:
         """What each of so many parallel requests keeps of its lone speed."""
-        return self.curve.share(max(1, parallel))
+        found = self._shares.get(parallel)
+        if found is None:
+            found = self._shares[parallel] = self.curve.share(max(1, parallel))
+        return found
 
     def cached(self, session: str) -> int:
         """Prompt tokens held of a conversation."""
@@ -96,12 +104,14 @@ class Machine:
             self._start(job)
         else:
             self.waiting.append(job)
+        self.touched(self)
 
     def crash(self, seconds: float) -> None:
         """Everything in flight is lost, and what was cached; up again after so long."""
         gone = [*self.remaining(), *self.waiting]
         self._stop()
         self.up = False
+        self.touched(self)
         self.env.timeout(seconds).callbacks.append(self._rise)
         for job in gone:
             self.lost(job)
@@ -109,16 +119,17 @@ class Machine:
     def unload(self) -> None:
         """Give the device to another of the group: what is in flight is finished first."""
         self.resident = False
+        self.touched(self)
 
     def load_again(self) -> None:
         """Resident, with nothing cached."""
         self.resident = True
-        self.starts += 1
         self.held.clear()
+        self.touched(self)
 
     def _rise(self, _event: object) -> None:
         self.up = True
-        self.starts += 1
+        self.touched(self)
 
     def _stop(self) -> None:
         self._running.clear()
@@ -165,6 +176,7 @@ class Machine:
             self._start(self.waiting.popleft())
         elif self._running:
             self._plan()
+        self.touched(self)
         self.done(job, self)
 
     def _hold(self, job: Job) -> None:

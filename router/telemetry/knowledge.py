@@ -121,6 +121,18 @@ class Knowledge:
         if self._seen & 63 == 0:
             self.settle()
 
+    def accepted(self, outcome: Outcome) -> float | None:
+        """An answer's mean accepted length over the usual one of its text and drafter.
+
+        None where nothing was drafted, the answer is short, or nothing is known of such texts.
+        """
+        what = outcome.classification
+        if what is None:
+            return None
+        arm = Arm(outcome.model, outcome.worker_key, outcome.mode)
+        text = text_of(what, outcome.context_tokens or 0, outcome.has_image)
+        return self.speeds.accepted(arm, text, outcome.timings)
+
     def tick(self, wall_time: float) -> None:
         """Fade what is known when a new epoch with traffic begins."""
         epoch = int(wall_time // EPOCH_S)

@@ -50,6 +50,8 @@ USUAL_DRAFT_LENGTH: Final = 3
 
 _LENGTH_SUFFIX: Final = re.compile(r"-n(\d+)(-p\d+)?$")
 
+_KEY_SUFFIX: Final = re.compile(r"~n(\d+)$")
+
 _LONG_DOCUMENT: Final = 0.8  # margin drafter, natural language beyond 2K tokens
 _LONG_CONTEXT: Final = 0.9  # margin drafter beyond 25-32K tokens
 _LOADED: Final = 0.8  # margin drafter with more than one request decoding
@@ -81,30 +83,42 @@ def stated_speed(stated: Stated, mode: str, class_name: str) -> float | None:
     return row.get(class_name, row.get(workload_class(class_name)))
 
 
-def relative_speed(mode: str, class_name: str, context: int = 0, occupancy: int = 0) -> float:
-    """Prior decode speed of a mode over AR's, in the same context and occupancy buckets."""
+def relative_speed(
+    mode: str, class_name: str, context: int = 0, occupancy: int = 0, *, key: str = ""
+) -> float:
+    """Prior decode speed of a mode over AR's, in the same context and occupancy buckets.
+
+    `key` is the worker's, which tells the draft length of a mode that leaves it open.
+    """
     group = family(mode)
     row = _TABLE[group]
     column = _COLUMNS.get(workload_class(class_name))
     speed = row[column] if column is not None else (row[0] * row[1] * row[2]) ** (1 / 3)
     if group == "mtp":
-        speed *= math.exp(_draft_length(mode, column))
+        speed *= math.exp(_draft_length(draft_length(mode, key), column))
     if not group.startswith("dflash"):
         return speed
     return _under_conditions(group, speed, context, occupancy, natural=column != 0)
 
 
-def draft_length(mode: str) -> int | None:
-    """Tokens that an MTP arm drafts a step, 1 to 7 (longer drafts count as 7); None: not stated."""
-    found = _LENGTH_SUFFIX.search(mode)
-    if found is None or found[2] or not mode.startswith("mtp"):
-        return None
-    return min(max(int(found[1]), 1), 7)
+def draft_length(mode: str, key: str = "") -> int | None:
+    """Tokens that an MTP arm drafts a step, 1 to 7 (longer drafts count as 7); None: not stated.
+
+    Args:
+        mode: of the arm.
+        key: of the worker, which tells the length of a mode that leaves it open.
+    """
+    if mode == "mtp":
+        found = _KEY_SUFFIX.search(key)
+    else:
+        found = _LENGTH_SUFFIX.search(mode) if mode.startswith("mtp") else None
+        found = None if found is None or found[2] else found
+    return min(max(int(found[1]), 1), 7) if found else None
 
 
-def _draft_length(mode: str, column: int | None) -> float:
-    """ln of what another draft length than 3 does to the speed."""
-    length = draft_length(mode) or USUAL_DRAFT_LENGTH
+def _draft_length(length: int | None, column: int | None) -> float:
+    """ln of what another draft length than the usual one does to the speed."""
+    length = length or USUAL_DRAFT_LENGTH
     structured, other = (row[length - 1] for row in _DRAFT_LENGTHS)
     if column is None:
         return (structured + other) / 2

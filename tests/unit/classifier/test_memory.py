@@ -64,16 +64,20 @@ def test_evidence_decays_by_half_lives():
     memory.record(Remembered(("k",), "story", 0.0, 2.0))
     later = memory.evidence("k", 2 * HOUR)
     assert later.answers == pytest.approx(0.25)
-    assert later.accepted_length == pytest.approx(2.0)
+    assert later.accepted_weight == pytest.approx(0.25)
 
 
-def test_the_accepted_length_is_of_measured_answers_only():
+def test_the_accepted_length_is_of_measured_answers_and_shrunk_to_the_usual():
     memory = Memory()
-    memory.record(Remembered(("k",), "code", 0.0, 4.0))
+    assert memory.evidence("k", 0.0).accepted_ratio == 1.0
+    memory.record(Remembered(("k",), "code", 0.0, 1.5))
     memory.record(Remembered(("k",), "code", 0.0))
-    memory.record(Remembered(("k",), "code", 0.0, 2.0))
-    assert memory.evidence("k", 0.0).accepted_length == pytest.approx(3.0)
-    assert memory.evidence("unknown", 0.0).accepted_length is None
+    memory.record(Remembered(("k",), "code", 0.0, 0.0))  # nonsense counts as not measured
+    once = memory.evidence("k", 0.0).accepted_ratio
+    assert once == pytest.approx(1.5 ** (1 / 3))
+    for _ in range(30):
+        memory.record(Remembered(("k",), "code", 0.0, 1.5))
+    assert 1.45 < memory.evidence("k", 0.0).accepted_ratio < 1.5
 
 
 def test_the_table_is_bounded_and_forgets_the_least_used():

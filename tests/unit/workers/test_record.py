@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import orjson
 import pytest
 
@@ -43,3 +45,10 @@ def test_a_record_of_an_older_version_has_no_arms():
 def test_other_bytes_are_refused(data):
     with pytest.raises(ValueError, match=r"."):
         WorkerRecord.loads(data)
+
+
+def test_speed_is_learned_apart_by_draft_length_where_the_mode_leaves_it_open():
+    drafting = replace(RECORD, mode="mtp", effective_mode="mtp", draft_max=5)
+    assert RECORD.speed_key == "0"
+    assert drafting.speed_key == "0~n5"
+    assert replace(drafting, effective_mode="ar").speed_key == "0"

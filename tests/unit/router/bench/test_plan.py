@@ -35,3 +35,9 @@ def test_warm_up_comes_first_and_is_marked():
     rounds = [block[0].round for block in plan.blocks(random.Random(0))]
     assert rounds == sorted(rounds)
     assert {r for r in rounds if r <= 0} == {-1, 0}
+
+
+def test_a_later_run_counts_on_from_the_earlier_ones():
+    plan = BenchPlan(TARGETS, rounds=2, warmup_rounds=1, per_class=1, first_round=5)
+    rounds = [block[0].round for block in plan.blocks(random.Random(0))]
+    assert sorted(set(rounds)) == [0, 5, 6]

@@ -124,3 +124,13 @@ def test_a_sleeper_costs_its_load_and_less_once_it_loads():
     assert [price.estimate.swap_s for price in prices] == [0.0, 20.0, 5.0]
     assert prices[1].total == pytest.approx(prices[0].total + 20.0)
     assert prices[1].estimate.own_s == pytest.approx(prices[0].estimate.own_s + 20.0)
+
+
+def test_an_application_whose_drafts_are_taken_decodes_faster_where_something_drafts():
+    model = learned(*many())
+    usual, liked = classification("prose", 1.0), classification("prose", 1.0, accepted=1.25)
+    drafting, plain = snapshot("prose", "mtp-n3"), snapshot()
+    before = price(model, question(classification=usual), drafting, plain)
+    after = price(model, question(classification=liked), drafting, plain)
+    assert after[0].decode_s == pytest.approx(before[0].decode_s / 1.25)
+    assert after[1].decode_s == before[1].decode_s

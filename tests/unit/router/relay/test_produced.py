@@ -84,3 +84,11 @@ def test_only_whole_good_answers_are_remembered():
     memory.observe(_outcome(JSON, answer_sample=b""))
     memory.observe(_outcome(JSON, fingerprint="", conversation=""))
     assert len(memory.memory) == 0
+
+
+def test_what_an_application_takes_of_drafts_is_recalled():
+    memory = Remembrance(HandClock(), accepted=lambda _outcome: 1.4)
+    for _ in range(10):
+        memory.observe(_outcome(PROSE))
+    assert 1.2 < memory.recall(_found(), "app", "new").accepted < 1.4
+    assert memory.recall(_found(), "another app", "new").accepted == 1.0

@@ -19,8 +19,9 @@ class Bench:
         self.env = simpy.Environment()
         self.done: list[tuple[str, float]] = []
         self.lost: list[str] = []
+        self.loads: list[int] = []  # as a gateway would have seen them
         spec = SimWorker("w", "ar", slots=2, prompt_speed=100.0, cache=1)
-        self.machine = Machine(self.env, "w", spec, curve, self._done, self._lost)
+        self.machine = Machine(self.env, "w", spec, curve, self._done, self._lost, self._touched)
 
     def ask(self, name: str, tokens: int = 101, prompt: int = 100) -> Job:
         job = Job(Turn("prose", "prose", tokens, prompt, 0.0, 0.0), name, prompt, self.env.now)
@@ -32,6 +33,17 @@ class Bench:
 
     def _lost(self, job: Job) -> None:
         self.lost.append(job.session)
+
+    def _touched(self, machine: Machine) -> None:
+        self.loads.append(machine.load)
+
+
+def test_a_gateway_hears_of_every_request_that_comes_and_goes():
+    bench = Bench()
+    bench.ask("a")
+    bench.ask("b")
+    bench.env.run()
+    assert bench.loads == [1, 2, 1, 0]
 
 
 def test_a_lone_request_takes_its_prefill_and_its_tokens():

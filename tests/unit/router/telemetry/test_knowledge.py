@@ -93,3 +93,12 @@ def test_odd_outcomes_are_passed_over():
     knowledge = Knowledge()
     knowledge.observe(replace(outcome(), classification=None))
     assert not any(weights(knowledge).values())
+
+
+def test_an_answer_is_compared_with_what_is_usual():
+    knowledge = Knowledge()
+    for number in range(40):
+        knowledge.observe(outcome(at=START + number))
+    assert knowledge.accepted(outcome()) == pytest.approx(1.0, rel=0.05)
+    assert knowledge.accepted(outcome(classification=None)) is None
+    assert knowledge.accepted(outcome(mode="ar")) is None

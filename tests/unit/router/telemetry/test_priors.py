@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from router.telemetry.priors import family, relative_speed, stated_speed, workload_class
+from router.telemetry.priors import (
+    draft_length,
+    family,
+    relative_speed,
+    stated_speed,
+    workload_class,
+)
 from router.telemetry.speeds import Arm, SpeedModel, Text
 
 
@@ -70,3 +76,12 @@ def test_what_the_operator_stated_comes_before_the_table():
     assert mtp > other
     mtp, other = (untold.predict(arm, Text("structured"), 0).ln_v for arm in arms)
     assert mtp < other
+
+
+def test_a_worker_tells_its_draft_length_where_its_mode_does_not():
+    own = relative_speed("mtp", "essay", key="0123~n6")
+    assert own == relative_speed("mtp-n6", "essay") < relative_speed("mtp", "essay", key="0123")
+    assert draft_length("mtp", "0123~n6") == 6
+    assert draft_length("mtp-n2") == 2
+    assert draft_length("mtp-margin", "0123~n6") is None
+    assert draft_length("dflash2-n3") is None

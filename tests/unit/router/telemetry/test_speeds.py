@@ -110,3 +110,33 @@ def test_numbers_of_texts_are_few_and_stable():
     for index in range(5000):
         model.number(Text("prose", str(index)))
     assert model.number(PROSE) < 5000
+
+
+def test_what_a_load_costs_is_believed_of_the_next_higher_one():
+    model, before = SpeedModel(), SpeedModel()
+    for _ in range(40):
+        model.learn(MTP, PROSE, 0, math.log(40.0), 1.0)
+        model.learn(MTP, PROSE, 3, math.log(10.0), 1.0)
+    assert speed(model, MTP, PROSE, 4) == pytest.approx(10.0, rel=0.1)
+    assert speed(model, MTP, PROSE, 4) < 0.5 * speed(before, MTP, PROSE, 4)
+
+
+def test_neighbouring_draft_lengths_teach_each_other_more_than_distant_ones():
+    arms = {n: Arm("m", f"key-{n}", f"mtp-n{n}") for n in (3, 4, 5, 7)}
+    model = SpeedModel()
+    for _ in range(40):
+        model.learn(arms[3], PROSE, 0, math.log(40.0), 1.0)
+        model.learn(arms[7], PROSE, 0, math.log(20.0), 1.0)
+    known = {n: speed(model, arm, PROSE) for n, arm in arms.items()}
+    assert known[3] > known[4] > known[5] > known[7]
+
+
+def test_an_accepted_length_is_compared_with_the_usual_one():
+    model = SpeedModel()
+    assert model.accepted(MTP, PROSE, answer(40.0, length=2.0)) is None
+    for _ in range(40):
+        model.observe(MTP, PROSE, 0, answer(40.0, length=2.0))
+    ratio = model.accepted(MTP, PROSE, answer(55.0, length=3.0))
+    assert ratio == pytest.approx(1.5, rel=0.05)
+    assert model.accepted(PLAIN, PROSE, answer(20.0)) is None
+    assert model.accepted(MTP, PROSE, answer(55.0, length=3.0, tokens=9)) is None
