@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from router.telemetry.residuals import Run, Scatter
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping
 
@@ -100,26 +102,6 @@ class Moments:
         return Moments(self.n, self.w, self.wy + self.w * by, wyy)
 
 
-class _Run:
-    """One side of a CUSUM since it was last 0: its sum, and how far off those answers were."""
-
-    __slots__ = ("answers", "offs", "total")
-
-    def __init__(self) -> None:
-        self.total = 0.0
-        self.answers = 0
-        self.offs = 0.0
-
-    def follow(self, drift: float, off: float) -> None:
-        """Enter one answer."""
-        self.total += drift
-        if self.total <= 0.0:
-            self.total, self.answers, self.offs = 0.0, 0, 0.0
-        else:
-            self.answers += 1
-            self.offs += off
-
-
 class _Node:
     """One effect and the observed cells that share it."""
 
@@ -188,8 +170,8 @@ class Cell:
         self.moments = Moments()
         self.fitted = offset
         self.shares = [0.0] * len(nodes)  # precision this cell lends to each of its nodes
-        self.rising = _Run()
-        self.falling = _Run()
+        self.rising = Run()
+        self.falling = Run()
 
 
 def _below(levels: tuple[Level, ...]) -> tuple[float, ...]:
@@ -236,6 +218,7 @@ class EffectTable:
         self.listener: Callable[[Cell, float, float], None] | None = None
         self.on_change: Callable[[Cell, float], None] | None = None
         self._noise_var = self.shape.noise_sd**2
+        self._scatter = Scatter()
         self._nodes: dict[Hashable, _Node] = {}
         self._cells: dict[Hashable, Cell] = {}
         self._max_cells = max_cells
@@ -258,6 +241,7 @@ class EffectTable:
     def add(self, cell: Cell, y: float, weight: float) -> bool:
         """Learn one observation; True when it made the change detector raise."""
         changed = self._watch(cell, y, weight)
+        weight /= self._scatter.excess
         if not cell.moments.w:
             self._attach(cell)
         cell.moments.add(y, weight)
@@ -360,9 +344,10 @@ class EffectTable:
         if cell.moments.w < 4.0:
             return False
         guess = self.estimate(cell)
-        spread = (guess.variance + self._noise_var / max(weight, 1e-3)) ** 0.5
+        noise, off = self._noise_var / max(weight, 1e-3), y - guess.mean
+        self._scatter.follow(off * off / (guess.variance + noise))
+        spread = (guess.variance + noise * self._scatter.excess) ** 0.5
         clip, slack = self.shape.cusum_clip, self.shape.cusum_slack
-        off = y - guess.mean
         score = max(-clip, min(clip, off / spread))
         for run, drift in ((cell.rising, score), (cell.falling, -score)):
             run.follow(drift - slack, off)
@@ -379,7 +364,7 @@ class EffectTable:
         would be put down to the text, and the arm that is now the best would never be found.
         """
         factor = min(1.0, self.shape.after_change / cell.moments.w)
-        cell.rising, cell.falling = _Run(), _Run()
+        cell.rising, cell.falling = Run(), Run()
         cell.offset += jump
         cell.fitted += jump
         self.put(cell, cell.moments.scaled(factor).shifted(jump))
