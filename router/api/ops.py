@@ -148,6 +148,7 @@ def worker_row(worker: WorkerSnapshot) -> dict[str, Any]:
         "engine": record.engine,
         "arms": [arm.mode for arm in record.arms],
         "exclusive_group": record.exclusive_group,
+        "held": record.held,
         "load_s": record.load_s,
         "build": record.build,
         "argv": list(record.argv),
