@@ -86,14 +86,16 @@ class Residency:
             served: who did.
             prices: seconds that it takes to make each member resident.
         """
-        if served not in costs or costs.keys() != prices.keys():
+        if served not in costs or costs.keys() != prices.keys() or len(costs) < 2:
             return
         self.lost_s += max(0.0, costs[served] - min(costs.values()))
         if self._plan is None:
             self._plan = self._follower = served
-        for name, seconds in costs.items():
-            self._sums[name] = self._sums.get(name, 0.0) + seconds
-        self._sums[_FOLLOW] = self._sums.get(_FOLLOW, 0.0) + self._followed(costs, prices)
+        newly = min(self._sums.values(), default=0.0)  # whoever joins begins beside the leader
+        for name in dict.fromkeys((*costs, _FOLLOW, *self._sums)):
+            # One that is out of order just now neither gains nor loses by it.
+            seconds = costs.get(name, costs[served]) if name else self._followed(costs, prices)
+            self._sums[name] = self._sums.get(name, newly) + seconds
 
     def accept(self, name: str) -> None:
         """Somebody else has made `name` resident; the next change of plan is harder for it."""

@@ -86,6 +86,21 @@ def test_what_only_some_could_serve_says_nothing_about_the_mix():
     assert decided(group(), plan) is None
 
 
+def test_who_is_out_of_order_or_new_neither_gains_nor_loses_by_it():
+    plan = seen(*[(1.0, 1.2)] * 20)
+    for _ in range(50):
+        plan.note({"a": 1.0}, "a", {"a": LOAD_S})  # `b` was drained meanwhile
+    plan.note({"a": 1.0, "b": 1.2}, "a", PRICES)
+    assert decided(group(), plan) is None
+    three = {**PRICES, "c": LOAD_S}
+    for _ in range(5):
+        plan.note({"a": 1.0, "b": 1.2, "c": 1.1}, "a", three)
+    assert decided([*group(), Member("c", LOAD_S)], plan) is None
+    for _ in range(50):
+        plan.note({"a": 1.0, "b": 1.2}, "a", PRICES)
+    assert decided([*group(), Member("c", LOAD_S)], plan) is None
+
+
 def test_a_plan_is_not_carried_out_while_somebody_waits():
     plan = seen(*[(2.0, 1.0)] * 30)
     assert decided(group(a_wanting=1, a_in_flight=1), plan) is None
