@@ -1,9 +1,10 @@
 """Two workers that cannot be resident together, on the tiny trio: what planned swaps take.
 
-`python tests/perf/bench_swaps.py [--binary LLAMA_SERVER] [--mix steady] [--requests 120]`: for a
-steady, an alternating and a bursty mix the seconds of the same requests, one after the other, with
-the group left to the plan, and with each member alone throughout; and what a request takes with a
-swap for each. Three minutes a mix, each told when it is done.
+`python tests/perf/bench_swaps.py [--binary LLAMA_SERVER] [--mix steady] [--requests 80]`: for a
+steady, an alternating and a bursty mix the seconds of the same requests with the group left to the
+plan and with each member alone throughout, interleaved request by request; what a swap after a
+planned request takes is added to it. And what a request takes with a swap for each. Three minutes a
+mix, each told when it is done.
 """
 
 from __future__ import annotations
@@ -13,11 +14,10 @@ import os
 import random
 import sys
 import tempfile
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 import click
 
@@ -31,15 +31,13 @@ from workers.registry import MemoryRegistry
 from workers.spec import WorkerSpec
 from workers.tiny import prepare
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 PROMPTS = {
     "structured": "Count from 1 to 60, separated by commas.",
     "prose": "Tell me a long story about a lighthouse.",
 }
 BEST = {"structured": "b", "prose": "a"}
-WARM, EACH, TOKENS = 8, 6, 96
+WARM, EACH, TOKENS = 5, 6, 96
+NOTICED_S = 0.3  # until a swap that the last request brought about shows
 CLOCK = SystemClock()
 
 
@@ -60,7 +58,7 @@ def mixes(rng: random.Random, count: int) -> dict[str, list[str]]:
 @asynccontextmanager
 async def one_gpu(folder: Path, binary: Path | None, *names: str):
     """A gateway before an agent with these workers, which share a group; the first is resident."""
-    trio = prepare(folder / "trio")
+    trio = prepare(folder.parent / "trio")
     shared = {"binary": binary, "exclusive_group": "gpu", "threads": 1, "context": 1024}
     both = {
         "a": WorkerSpec("a", "tiny", "ar", trio.target, **shared),
@@ -104,47 +102,64 @@ async def resident(gate, name: str) -> None:
     await until(lambda: serving(gate) == name, 120.0)
 
 
-async def taken(gate, kinds: list[str], pin: Callable[[str], str]) -> tuple[float, int]:
-    """Seconds for the mix, and how often another worker than before served."""
-    before, first = perf_counter(), len(gate.outcomes)
-    for kind in kinds:
-        await ask(gate, kind, pin(kind))
+async def turn(gate, kind: str, pin: str = "") -> float:
+    """Seconds of one request, and of the swap after it if the plan makes one."""
+    was, before = serving(gate), perf_counter()
+    await ask(gate, kind, pin)
     seconds = perf_counter() - before
-    await until(lambda: len(gate.outcomes) == first + len(kinds), 30.0)
-    served = [outcome.worker for outcome in gate.outcomes[first - 1 :]]
-    return seconds, sum(one != other for one, other in pairwise(served))
+    await asyncio.sleep(NOTICED_S)
+    if serving(gate) != was:
+        before = perf_counter()
+        await until(lambda: bool(serving(gate)), 120.0)
+        seconds += perf_counter() - before + NOTICED_S
+    return seconds
 
 
-async def measure(folder: Path, binary: Path | None, mix: str, kinds: list[str]) -> None:
+def changes(gate, last: int) -> int:
+    """How often another worker served than the request before, of the last ones."""
+    served = [outcome.worker for outcome in gate.outcomes[-last:]]
+    return sum(one != other for one, other in pairwise(served))
+
+
+async def measure(
+    folder: Path, binary: Path | None, mix: str, kinds: list[str], rng: random.Random
+) -> None:
     """One line."""
-    static = {}
-    for name in ("a", "b"):
-        async with one_gpu(folder, binary, name) as gate:
-            static[name], _ = await taken(gate, kinds, lambda _: "")
-    async with one_gpu(folder, binary, "a", "b") as gate:
-        planned, swaps = await taken(gate, kinds, lambda _: "")
+    groups = {"planned": ("a", "b"), "a": ("a",), "b": ("b",)}
+    spent = dict.fromkeys(groups, 0.0)
+    async with AsyncExitStack() as stack:
+        gates = {
+            how: await stack.enter_async_context(one_gpu(folder / how, binary, *names))
+            for how, names in groups.items()
+        }
+        for kind in kinds:
+            for how in rng.sample([*groups], len(groups)):
+                spent[how] += await turn(gates[how], kind)
+        both = gates["planned"]
+        swaps = changes(both, len(kinds))
         few = [*PROMPTS] * (EACH // 2)
-        each, changes = await taken(gate, few, lambda kind: BEST[kind])
-        load = {w.name: w.record.load_s for w in gate.fleet.everything()}
-    best = min(static.values())
+        each = sum([await turn(both, kind, BEST[kind]) for kind in few])
+        load = {w.name: w.record.load_s for w in both.fleet.everything()}
+    best = min(spent["a"], spent["b"])
+    planned, count = spent["planned"], len(kinds)
     click.echo(
-        f"{mix}: planned {planned:.1f} s with {swaps} swaps, always a {static['a']:.1f}, always b "
-        f"{static['b']:.1f}, planned/best {planned / best:.3f}; with a swap for each "
-        f"{each / len(few):.2f} s a request with {changes} swaps in {len(few)}, planned "
-        f"{planned / len(kinds):.2f}; loads {load}"
+        f"{mix}, {count} requests: planned {planned:.1f} s with {swaps} swaps, always a "
+        f"{spent['a']:.1f}, always b {spent['b']:.1f}, planned/best {planned / best:.3f}; a "
+        f"request takes {planned / count:.2f} s, with a swap each {each / EACH:.2f}; loads {load}"
     )
 
 
 @click.command()
 @click.option("--binary", type=click.Path(path_type=Path), help="A llama-server.")
 @click.option("--mix", "names", multiple=True, default=("steady", "alternating", "bursty"))
-@click.option("--requests", default=120, show_default=True)
+@click.option("--requests", default=80, show_default=True)
 def main(binary: Path | None, names: tuple[str, ...], requests: int) -> None:
     """One line per mix."""
-    made = mixes(random.Random(1), requests)
+    rng = random.Random(1)
+    made = mixes(rng, requests)
     for name in names:
         with tempfile.TemporaryDirectory(prefix="sr-swaps-") as folder:
-            asyncio.run(measure(Path(folder), binary, name, made[name]))
+            asyncio.run(measure(Path(folder), binary, name, made[name], rng))
 
 
 if __name__ == "__main__":
