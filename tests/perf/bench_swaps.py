@@ -17,7 +17,9 @@ import tempfile
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
+from statistics import mean
 from time import perf_counter
+from typing import NamedTuple
 
 import click
 
@@ -102,17 +104,43 @@ async def resident(gate, name: str) -> None:
     await until(lambda: serving(gate) == name, 120.0)
 
 
-async def turn(gate, kind: str, pin: str = "") -> float:
-    """Seconds of one request, and of the swap after it if the plan makes one."""
-    was, before = serving(gate), perf_counter()
+class Turn(NamedTuple):
+    """One request: who served it, and its seconds; those of the swap after it, if there was one."""
+
+    how: str
+    kind: str
+    worker: str
+    seconds: float
+    swap_s: float
+
+
+async def turn(gate, how: str, kind: str, pin: str = "") -> Turn:
+    """Ask, and wait until a swap that this brings about is over."""
+    was, told, swap_s, before = serving(gate), len(gate.outcomes), 0.0, perf_counter()
     await ask(gate, kind, pin)
     seconds = perf_counter() - before
+    await until(lambda: len(gate.outcomes) > told, 30.0)
     await asyncio.sleep(NOTICED_S)
     if serving(gate) != was:
         before = perf_counter()
         await until(lambda: bool(serving(gate)), 120.0)
-        seconds += perf_counter() - before + NOTICED_S
-    return seconds
+        swap_s = perf_counter() - before + NOTICED_S
+    return Turn(how, kind, gate.outcomes[-1].worker, seconds, swap_s)
+
+
+def alike(turns: list[Turn]) -> dict[str, float]:
+    """Seconds of each way, where a request of a kind takes on a worker what it takes on average.
+
+    Whichever way led to that worker: what else the machine did meanwhile falls out.
+    """
+    means: dict[tuple[str, str], float] = {}
+    for key in {(t.worker, t.kind) for t in turns}:
+        means[key] = mean(t.seconds for t in turns if (t.worker, t.kind) == key)
+    spent: dict[str, float] = {}
+    for one in turns:
+        seconds = means[one.worker, one.kind] + one.swap_s
+        spent[one.how] = spent.get(one.how, 0.0) + seconds
+    return spent
 
 
 def changes(gate, last: int) -> int:
@@ -126,26 +154,29 @@ async def measure(
 ) -> None:
     """One line."""
     groups = {"planned": ("a", "b"), "a": ("a",), "b": ("b",)}
-    spent = dict.fromkeys(groups, 0.0)
+    turns: list[Turn] = []
     async with AsyncExitStack() as stack:
         gates = {
             how: await stack.enter_async_context(one_gpu(folder / how, binary, *names))
             for how, names in groups.items()
         }
         for kind in kinds:
-            for how in rng.sample([*groups], len(groups)):
-                spent[how] += await turn(gates[how], kind)
+            order = rng.sample([*groups], len(groups))
+            turns += [await turn(gates[how], how, kind) for how in order]
         both = gates["planned"]
         swaps = changes(both, len(kinds))
         few = [*PROMPTS] * (EACH // 2)
-        each = sum([await turn(both, kind, BEST[kind]) for kind in few])
+        pinned = [await turn(both, "each", kind, BEST[kind]) for kind in few]
         load = {w.name: w.record.load_s for w in both.fleet.everything()}
-    best = min(spent["a"], spent["b"])
-    planned, count = spent["planned"], len(kinds)
+    raw = {how: sum(t.seconds + t.swap_s for t in turns if t.how == how) for how in groups}
+    click.echo(f"{mix}, {len(kinds)} requests, {swaps} swaps; loads {load}")
+    for what, spent in (("as measured", raw), ("at mean speeds", alike(turns))):
+        ratio = spent["planned"] / min(spent["a"], spent["b"])
+        told = ", ".join(f"{how} {seconds:.1f} s" for how, seconds in spent.items())
+        click.echo(f"  {what}: {told}: planned/best {ratio:.3f}")
+    each = sum(t.seconds for t in pinned) / EACH
     click.echo(
-        f"{mix}, {count} requests: planned {planned:.1f} s with {swaps} swaps, always a "
-        f"{spent['a']:.1f}, always b {spent['b']:.1f}, planned/best {planned / best:.3f}; a "
-        f"request takes {planned / count:.2f} s, with a swap each {each / EACH:.2f}; loads {load}"
+        f"  a request takes {raw['planned'] / len(kinds):.2f} s, with a swap each {each:.2f}"
     )
 
 
