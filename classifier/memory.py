@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from math import exp, lgamma, log
@@ -217,15 +217,19 @@ def blend(classification: Classification, evidence: Evidence) -> Classification:
     total = sum(weights)
     probabilities = {name: weight / total for name, weight in zip(_NAMES, weights, strict=True)}
     winner = CLASSES[weights.index(max(weights))]
-    if winner is classification.workload_class:
-        return replace(classification, probabilities=probabilities)
-    kind = _seen_kind(evidence, winner) or classification.kind
-    return replace(
-        classification,
-        workload_class=winner,
-        kind=kind,
-        probabilities=probabilities,
-        source="memory",
+    kind, source = classification.kind, classification.source
+    if winner is not classification.workload_class:
+        kind, source = _seen_kind(evidence, winner) or kind, "memory"
+    return Classification(
+        winner,
+        kind,
+        probabilities,
+        classification.expected_output_tokens,
+        classification.output_tokens_interval,
+        classification.model_version,
+        classification.thinking,
+        classification.language,
+        source,
     )
 
 

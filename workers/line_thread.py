@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 Line = TypeVar("Line", str, bytes)
 
 CAPACITY: Final = 10_000  # lines
-GATHER_S: Final = 0.05  # how long lines gather before they are written together
-QUIET_ROUNDS: Final = 20  # looks in vain before it sleeps until woken
+GATHER_S: Final = 0.1  # how long lines gather before they are written together
+QUIET_ROUNDS: Final = 10  # looks in vain before it sleeps until woken
 
 
 class LineThread(Generic[Line]):

@@ -30,8 +30,9 @@ class Deadline:
         self._error: UpstreamTimeout | None = None
 
     def __enter__(self) -> None:
-        self._task = asyncio.current_task()
-        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._end)
+        loop = asyncio.get_running_loop()  # asked once: each time costs a system call
+        self._task = asyncio.current_task(loop)
+        self._timer = loop.call_later(self._seconds, self._end)
 
     def __exit__(
         self,

@@ -17,7 +17,6 @@ from router.upstream.sse import (
     HEAD_SAMPLE,
     SSEParser,
     TapResult,
-    facts_of,
     parse_object,
     plain_rows,
     row_object,
@@ -167,13 +166,15 @@ class Assembler:
 
     def result(self) -> TapResult:
         """What the answer has said about itself so far; see `StreamTap.result`."""
-        top = self._top
-        named = {"usage": dict, "timings": dict, "model": str}
-        found = {name: top[name] for name, kind in named.items() if isinstance(top.get(name), kind)}
-        reason = self._choice.get("finish_reason")
+        top, reason = self._top, self._choice.get("finish_reason")
+        usage, timings, model = top.get("usage"), top.get("timings"), top.get("model")
+        if isinstance(usage, dict) and not isinstance(timings, dict):
+            timings = usage.get("timings")  # where Luce's server puts them
         return TapResult(
-            **facts_of(found),
-            finish_reason=reason if isinstance(reason, str) else None,
+            usage if isinstance(usage, dict) else None,
+            timings if isinstance(timings, dict) else None,
+            reason if isinstance(reason, str) else None,
+            model if isinstance(model, str) else None,
             saw_done=reason is not None,
             content_events=self._events,
         )
