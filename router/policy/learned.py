@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from functools import lru_cache
 from hashlib import blake2b
@@ -61,11 +62,15 @@ class LearnedPolicy:
 
     def reserved(self, decision: RoutingDecision) -> None:
         """See `Policy.reserved`: the request enters the budget of exploration."""
-        rows = [c for c in decision.candidates if c.estimate and not c.excluded_because]
-        totals = {(c.worker, c.mode): c.estimate.total_s for c in rows if c.estimate}
-        served = totals[decision.worker, decision.mode]
+        best, served = math.inf, 0.0
+        for row in decision.candidates:
+            if row.estimate is not None and not row.excluded_because:
+                total = row.estimate.total_s
+                best = min(best, total)
+                if row.worker == decision.worker and row.mode == decision.mode:
+                    served = total
         explores = decision.reason is Reason.EXPLORATION
-        self.explorer.budget.book(served - min(totals.values()) if explores else 0.0, served)
+        self.explorer.budget.book(served - best if explores else 0.0, served)
 
     def observe(self, outcome: Outcome) -> None:
         """See `Policy.observe`."""
