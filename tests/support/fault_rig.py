@@ -130,3 +130,16 @@ def _document(folder: Path, fixed: int, port: int, slow_s: float) -> dict[str, A
         "models": [{"name": n, "target": str(path)} for n, path in targets.items()],
         "workers": [{"name": n, "model": n, "mode": "ar", **w} for n, w in workers.items()],
     }
+
+
+async def gone(pids: list[int]) -> bool:
+    """Whether none of these processes lives."""
+
+    def alive(pid: int) -> bool:
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text()
+        except OSError:
+            return False
+        return stat.rpartition(")")[2].split()[0] != "Z"
+
+    return not any(map(alive, pids))

@@ -16,13 +16,12 @@ import time
 from contextlib import ExitStack
 from functools import partial
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import yaml
 
-from tests.support.fault_rig import LONG_PROMPT, SECRET, TOKEN, Rig, rig
+from tests.support.fault_rig import LONG_PROMPT, SECRET, TOKEN, Rig, gone, rig
 from tests.support.fault_rows import Row
 from tests.support.redis_server import private_redis
 from tests.support.running import processes_below
@@ -30,6 +29,7 @@ from workers.keys import worker_api_key
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
+    from pathlib import Path
 
 PATIENCE_S = 150.0  # for anything; a machine under load is slow
 POLL_S = 0.1
@@ -62,6 +62,15 @@ class Round:
             return {}
         rows = rows.get("workers", []) if isinstance(rows, dict) else rows
         return {row["name"]: row for row in rows if "name" in row}
+
+    async def known(self, *names: str) -> dict[str, dict[str, Any]]:
+        """Their rows; on a starved machine a look may fail, or a heartbeat be late."""
+
+        async def all_there() -> bool:
+            return set(names) <= set(await self.workers())
+
+        await self.until(f"{', '.join(names)} known", all_there)
+        return self._seen
 
     async def until(self, what: str, condition: Callable[[], Awaitable[Any]]) -> float:
         """Seconds until it holds."""
@@ -115,7 +124,7 @@ class Round:
         row.seen = time.monotonic() - began
         await self.until(f"{row.fault}: back", lambda: self.is_back(name))
         row.back = time.monotonic() - began
-        row.reason = (await self.workers())[name].get("crash", "")
+        row.reason = (await self.known(name))[name].get("crash", "")
         return row
 
     async def signalled(self, fault: str, name: str, sign: int, prompt: str = "Count") -> Row:
@@ -144,7 +153,7 @@ class Round:
         body = {"model": "slow", "messages": [{"role": "user", "content": words}]}
         answer = await self.http.post("/v1/chat/completions", json=body | {"max_tokens": 8})
         row.client = "whole" if answer.status_code == 200 else f"HTTP {answer.status_code}"
-        now = (await self.workers())["slow"]
+        now = (await self.known("slow"))["slow"]
         if row.client != "whole" or now["pid"] != self.first["slow"]["pid"]:
             row.wrong.append(f"killed: {row.client} {now.get('crash', '')}")
         return row
@@ -220,7 +229,7 @@ class Round:
         async with asyncio.TaskGroup() as tasks:
             for name in self.first:
                 tasks.create_task(self.until(f"{name} serves", partial(self.serves, name)))
-        self.first = await self.workers()
+        self.first = await self.known(*self.first)
         long = "word " * 2500
         async with asyncio.TaskGroup() as tasks:
             running = [
@@ -243,8 +252,7 @@ class Round:
 
     async def _nobody_else(self, rows: list[Row]) -> None:
         """The bystander lives, and nothing is left under way."""
-        now = await self.workers()
-        if now["bystander"]["pid"] != self.first["bystander"]["pid"]:
+        if (await self.known("bystander"))["bystander"]["pid"] != self.first["bystander"]["pid"]:
             rows[0].wrong.append("the bystander was restarted")
         await self.until("nothing under way", self._idle)
 
@@ -265,7 +273,7 @@ class Round:
         row.back = await self.until("Redis back", lambda: self._redis("up"))
         await self.until("workers back", self.all_ready)
         row.client = "whole"
-        if (await self.workers())["bystander"]["pid"] != self.first["bystander"]["pid"]:
+        if (await self.known("bystander"))["bystander"]["pid"] != self.first["bystander"]["pid"]:
             row.wrong.append("the bystander was restarted")
         return row
 
@@ -286,7 +294,7 @@ class Round:
         began = time.monotonic()
         agent.kill()
         agent.wait()
-        await self.until("its workers are gone", lambda: _gone(pids))
+        await self.until("its workers are gone", lambda: gone(pids))
         await self.until("nobody serves", self._nobody_serves)
         row.seen = time.monotonic() - began
         self.rig.start_agent()
@@ -315,17 +323,6 @@ async def _took(thief: socket.socket, port: int) -> bool:
     except OSError:
         return False
     return True
-
-
-async def _gone(pids: list[int]) -> bool:
-    def alive(pid: int) -> bool:
-        try:
-            stat = Path(f"/proc/{pid}/stat").read_text()
-        except OSError:
-            return False
-        return stat.rpartition(")")[2].split()[0] != "Z"
-
-    return not any(map(alive, pids))
 
 
 async def run_rounds(
@@ -386,7 +383,7 @@ async def _round(one: Round, redis: ExitStack, sock: Path, redis_s: float) -> li
     one.first = {w["name"]: {"pid": None} for w in _configured(one.rig)}
     await one.until("all ready", one.all_ready)
     found = await one.all_at_once()
-    one.first = await one.workers()
+    one.first = await one.known(*one.first)
     redis.close()
     found.append(await one.redis_gone(redis_s, lambda: redis.enter_context(private_redis(sock))))
     found.append(await one.agent_killed())
