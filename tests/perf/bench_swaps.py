@@ -120,7 +120,7 @@ async def turn(gate, how: str, kind: str, pin: str = "") -> Turn:
     await ask(gate, kind, pin)
     seconds = perf_counter() - before
     await until(lambda: len(gate.outcomes) > told, 30.0)
-    await asyncio.sleep(NOTICED_S)
+    await asyncio.sleep(NOTICED_S if len(gate.fleet.everything()) > 1 else 0.0)
     if serving(gate) != was:
         before = perf_counter()
         await until(lambda: bool(serving(gate)), 120.0)
