@@ -147,7 +147,7 @@ class Residency:
         """Keep it until another has gained on it from here on."""
         if self._plan is None:
             return
-        floor = self._sums.get(name, 0.0)
+        floor = self._sums.setdefault(name, min(self._sums.values()))  # it may be new
         self._sums = {plan: max(floor, seconds) for plan, seconds in self._sums.items()}
         self._plan = self._follower = name
         self._recent = {}

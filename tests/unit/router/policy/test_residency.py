@@ -256,6 +256,16 @@ def test_two_planners_do_not_undo_each_others_swaps(kind_of):
     assert max(swaps) < 40
 
 
+def test_who_joins_may_be_made_resident_before_it_has_served_anything():
+    plan = seen(*[(1.0, 2.0)] * 30)
+    three = [*group("c"), Member("c", LOAD_S, resident=True)]
+    plan.accept("c")
+    assert decided(three, plan) is None
+    for _ in range(30):
+        plan.note({"a": 1.0, "b": 2.0, "c": 1.5}, "c", {**PRICES, "c": LOAD_S})
+    assert decided(three, plan) == "a"
+
+
 def test_a_swap_for_those_that_wait_is_not_undone_at_once():
     plan = seen(*[(1.0, 2.0)] * 30)  # `a` is better, and resident
     assert decided(group(b_wanting=1), plan) == "b"
