@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 
 MIN_EXAMPLES: Final = 200
 LATER_SHARE: Final = 0.3
-"""The newest share of the traffic judges the candidate, the rest trains it; within the rest the
-same share chooses how far the candidate goes."""
+"""The newest share of the traffic judges the candidate, the rest trains it."""
 
 PENALTY: Final = 1 / 0.3
 STEM_SCALE: Final = 0.5
@@ -51,29 +50,23 @@ REHEARSAL: Final = 3.0
 """What one of our own prompts counts, in rows of training."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stride:
-    """How far a candidate goes: what an answer counts against a training row, and how many times
-    over the training rows' knowledge of a name holds it (names of one text lean together)."""
-
-    answer: float
-    caution: float
-
-
-STRIDES: Final = (Stride(5.0, 60.0), Stride(10.0, 30.0))
-"""The first unless a later one predicts better by LEAST_GAIN. Measured with `classifier.proof` on
-public prompts: a caution of 10 instead gains 0.01 more there and loses twice as much elsewhere."""
+ANSWER: Final = 5.0
+CAUTION: Final = 60.0
+"""What an answer counts against a training row, and how many times over the training rows'
+knowledge of a name holds it (names of one text lean together). Measured with `classifier.proof`
+on public prompts: a caution of 10 instead gains 0.01 more there and loses that much elsewhere."""
 
 LEAST_GAIN: Final = 0.01
 LEAST_Z: Final = 1.64
 LEAST_LIFT: Final = 0.10
+SURE_LIFT: Final = 3.0
 MOST_LOSS: Final = 0.01
 MOST_REGRET: Final = 0.002
 """Promotion: log loss on later traffic better by LEAST_GAIN nats and by LEAST_Z standard errors
-(one-sided 5 %); mean recall at least LEAST_LIFT above guessing (labels that do not follow from the
-requests, a poisoned stream, give none); mean recall on our own prompts, which both models have
-seen, not lower by MOST_LOSS; the time that wrong choices of a mode cost, with the speeds measured
-now, not higher by MOST_REGRET of an answer's time."""
+(one-sided 5 %); mean recall LEAST_LIFT and SURE_LIFT standard errors above guessing (labels that
+do not follow from the requests, a poisoned stream, give none); mean recall on our own prompts,
+which both models have seen, not lower by MOST_LOSS; the time that wrong choices of a mode cost,
+with the speeds measured now, not higher by MOST_REGRET of an answer's time."""
 
 KEPT_VERSIONS: Final = 3
 _QUANTUM: Final = 127
@@ -138,12 +131,11 @@ class Learner:
             reason = f"{len(traffic)} answers, {MIN_EXAMPLES} needed"
             return Verdict("kept", reason, len(traffic))
         older, newer = _parted(traffic)
-        stride = self._stride(older)
-        candidate = fit(self.served, older, self.own, stride)
+        candidate = fit(self.served, older, self.own)
         verdict = self._judge(self.served, candidate, newer)
         if verdict.promoted:  # what has judged teaches as well; later traffic judges the result
             self.previous = [*self.previous, self.served][-KEPT_VERSIONS:]
-            self.served = fit(self.served, traffic, self.own, stride)
+            self.served = fit(self.served, traffic, self.own)
         return verdict
 
     def roll_back(self) -> bool:
@@ -160,42 +152,29 @@ class Learner:
     def _judge(self, served: Artifact, other: Artifact, later: Sequence[Example]) -> Verdict:
         return judge(served, other, later, self.own, self.speeds)
 
-    def _stride(self, traffic: Sequence[Example]) -> Stride:
-        """The stride that predicts the newer part of this traffic best."""
-        older, newer = _parted(traffic)
-        best, least = STRIDES[0], float("inf")
-        for stride in STRIDES:
-            candidate = fit(self.served, older, self.own, stride)
-            loss = float(_losses(scores(candidate, newer), _labels(newer)).mean())
-            if loss < least - LEAST_GAIN:
-                best, least = stride, loss
-        return best
-
 
 def _parted(traffic: Sequence[Example]) -> tuple[Sequence[Example], Sequence[Example]]:
     cut = int(len(traffic) * (1 - LATER_SHARE))
     return traffic[:cut], traffic[cut:]
 
 
-def fit(
-    served: Artifact, traffic: Sequence[Example], own: Sequence[Example], stride: Stride
-) -> Artifact:
+def fit(served: Artifact, traffic: Sequence[Example], own: Sequence[Example]) -> Artifact:
     """The served model plus the correction that the traffic asks for."""
     columns = _columns(traffic)
     here, there = _matrix(traffic, columns), _matrix(own, columns)
     offsets = np.vstack([scores(served, traffic), scores(served, own)])
     targets = np.vstack([np.eye(_N)[_labels(traffic)], _softmax(offsets[len(traffic) :])])
-    weights = np.repeat([stride.answer, REHEARSAL], [len(traffic), len(own)])
+    weights = np.repeat([ANSWER, REHEARSAL], [len(traffic), len(own)])
     known, bias_known = _information(served)
     hold = [
-        PENALTY / (STEM_SCALE**2 if hashed & 1 else 1.0) + stride.caution * known.get(hashed, 0.0)
+        PENALTY / (STEM_SCALE**2 if hashed & 1 else 1.0) + CAUTION * known.get(hashed, 0.0)
         for hashed in columns
     ]
     matrix = vstack([here, there]).tocsr()
-    holds = np.array([*hold, PENALTY + stride.caution * bias_known])
+    holds = np.array([*hold, PENALTY + CAUTION * bias_known])
     correction = _correction(matrix, offsets, targets, weights, holds)
     chances = _softmax(offsets[: len(traffic)] + here @ correction[:-1] + correction[-1])
-    doubt = stride.answer * (chances * (1.0 - chances)).mean(axis=1)
+    doubt = ANSWER * (chances * (1.0 - chances)).mean(axis=1)
     learned = dict(zip(columns, (here.T @ doubt).tolist(), strict=True))
     return _corrected(served, columns, correction, learned, float(doubt.sum()))
 
@@ -333,10 +312,11 @@ def judge(
         scores(served, own), own_labels
     )
     regrets = [regret(_softmax(logits), labels, speeds) for logits in (old, new)]
-    guessing = 1.0 / len(set(labels.tolist()))
+    guessing, doubt = _by_chance(new, labels)
     checks = {
         "no gain on later traffic": gain >= LEAST_GAIN and gain >= LEAST_Z * error,
-        "labels do not follow from requests": recall >= guessing + LEAST_LIFT,
+        "labels do not follow from requests": recall
+        >= guessing + max(LEAST_LIFT, SURE_LIFT * doubt),
         "worse on our own prompts": change >= -MOST_LOSS,
         "more time lost to wrong choices": (regrets[1] or 0) <= (regrets[0] or 0) + MOST_REGRET,
     }
@@ -386,3 +366,12 @@ def _mean_recall(logits: Array, labels: Any) -> float:
     return float(
         np.mean([(guesses[labels == c] == c).mean() for c in sorted(set(labels.tolist()))])
     )
+
+
+def _by_chance(logits: Array, labels: Any) -> tuple[float, float]:
+    """The mean recall that such guesses have of labels they have nothing to do with, and its
+    standard error: a class is then hit as often as it is guessed."""
+    guesses, present = logits.argmax(axis=1), sorted(set(labels.tolist()))
+    shares = [float((guesses == c).mean()) for c in present]
+    spreads = [s * (1 - s) / (labels == c).sum() for c, s in zip(present, shares, strict=True)]
+    return sum(shares) / len(present), float(sum(spreads)) ** 0.5 / len(present)

@@ -6,6 +6,7 @@ for Armenian ones, so that only learning can tell what its words mean.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
@@ -30,6 +31,13 @@ if TYPE_CHECKING:
 ANSWERS: Final = 500
 ELSEWHERE_SHARE: Final = 0.2
 """Share of the rest that is kept out of training, to see what learning loses there."""
+
+LEAST_CHANGE: Final = 0.15
+MOST_COST: Final = 0.01
+"""Macro F1 that 500 answers must gain in their own traffic, and may cost elsewhere."""
+
+LEAST_ROWS: Final = 30
+"""Rows of a kind that make it worth leaving out."""
 
 _LETTERS: Final = "абвгдежзийклмнопрстуфхцчшщъыьэюяё"
 _ARMENIAN: Final = "".join(chr(0x0561 + at) for at in range(len(_LETTERS)))
@@ -72,6 +80,19 @@ class Proof:
     after: Mapping[str, float]
     verdict: Verdict
 
+    def change(self, part: str) -> float:
+        """What learning changed in a part's figure."""
+        return self.after[part] - self.before[part]
+
+    def meets(self, trial: str) -> bool:
+        """Whether the outcome is what the trial is held to: nothing promoted of a poisoned stream,
+        else a promotion that costs little elsewhere; and, where the word lists do not carry the
+        language already, that it gains LEAST_CHANGE there."""
+        if trial == "poisoned":
+            return not self.verdict.promoted
+        kept = self.verdict.promoted and self.change("elsewhere") >= -MOST_COST
+        return kept and (trial != "blind" or self.change("there") >= LEAST_CHANGE)
+
 
 def prove(
     rows: Sequence[LabelledRequest], extra: Sequence[LabelledRequest], experiment: Experiment
@@ -85,6 +106,12 @@ def prove(
     before = _measured(served, parts, experiment)
     verdict = learner.learn(_stream(parts.met, experiment))
     return Proof(before, _measured(learner.served, parts, experiment), verdict)
+
+
+def kinds_of(rows: Sequence[LabelledRequest]) -> list[str]:
+    """The kinds with at least LEAST_ROWS rows, in the order of `CLASS_OF_KIND`."""
+    counts = Counter(row.kind for row in rows)
+    return [kind for kind in CLASS_OF_KIND if counts[kind] >= LEAST_ROWS]
 
 
 def divide(

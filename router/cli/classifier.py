@@ -120,7 +120,12 @@ def explain(file: Any, model: Path | None, thinking: bool, top: int, as_json: bo
 @group.command()
 @click.argument("file", type=DATA)
 @click.option("--language", default="ru", show_default=True, help="Left out of training.")
-@click.option("--kind", default="tool_call", show_default=True, help="Left out of training.")
+@click.option(
+    "--kind",
+    default="tool_call",
+    show_default=True,
+    help="Left out of training; `all` for every kind with enough rows, one after the other.",
+)
 @click.option("--seeds", default=3, show_default=True, help="Draws, one line each.")
 @click.option(
     "--trial",
@@ -129,38 +134,54 @@ def explain(file: Any, model: Path | None, thinking: bool, top: int, as_json: bo
     show_default=True,
     help="Leave the language out of the word lists too, or keep it there, or shuffle the labels.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, one per line.")
 def prove(file: Path, language: str, kind: str, seeds: int, trial: str, as_json: bool) -> None:
     """Learn 500 requests of traffic that the model was never trained on, and measure.
 
+    Exits 1 if learning cost more than 0.01 elsewhere, if it raised the F1 there by less than 0.15
+    (blind), or if a poisoned stream was promoted.
+
     \b
     Example:
-      specroute classifier prove prompts.jsonl.gz --kind list --json
+      specroute classifier prove prompts.jsonl.gz --kind all --json
       specroute classifier prove prompts.jsonl.gz --trial poisoned --seeds 20
     """
-    from dataclasses import asdict
+    from itertools import product
 
     from classifier import authored as own
-    from classifier.proof import Experiment
+    from classifier.proof import Experiment, kinds_of
     from classifier.proof import prove as run
 
     rows, extra = _read(file), own.rows()
-    poisoned, wrong = trial == "poisoned", False
-    for seed in range(seeds):
-        blind = trial != "known-words"
-        experiment = Experiment(language, kind, seed=seed, blind=blind, shuffled=poisoned)
+    kinds = kinds_of(rows) if kind == "all" else [kind]
+    met = True
+    for left_out, seed in product(kinds, range(seeds)):
+        experiment = Experiment(
+            language,
+            left_out,
+            seed=seed,
+            blind=trial != "known-words",
+            shuffled=trial == "poisoned",
+        )
         proof = run(rows, extra, experiment)
-        wrong = wrong or proof.verdict.promoted == poisoned
-        click.echo(json.dumps(asdict(proof)) if as_json else _proof_line(seed, proof))
-    if wrong:
+        met = met and proof.meets(trial)
+        click.echo(_proof_json(experiment, proof) if as_json else _proof_line(experiment, proof))
+    if not met:
         sys.exit(1)
 
 
-def _proof_line(seed: int, proof: Any) -> str:
+def _proof_json(experiment: Any, proof: Any) -> str:
+    from dataclasses import asdict
+
+    return json.dumps(asdict(experiment) | asdict(proof))
+
+
+def _proof_line(experiment: Any, proof: Any) -> str:
     parts = [
         f"{name} {value:.3f} -> {proof.after[name]:.3f}" for name, value in proof.before.items()
     ]
-    return f"seed {seed}  {proof.verdict.action} ({proof.verdict.reason})  {'  '.join(parts)}"
+    verdict = f"{proof.verdict.action} ({proof.verdict.reason})"
+    return f"{experiment.kind} seed {experiment.seed}  {verdict}  {'  '.join(parts)}"
 
 
 def _read(file: Path) -> list[Any]:

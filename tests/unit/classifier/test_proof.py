@@ -2,7 +2,17 @@ import pytest
 
 from classifier.authored import rows as authored_rows
 from classifier.features import extract
-from classifier.proof import ANSWERS, Experiment, disguised, divide, examples
+from classifier.learning import Verdict
+from classifier.proof import (
+    ANSWERS,
+    LEAST_ROWS,
+    Experiment,
+    Proof,
+    disguised,
+    divide,
+    examples,
+    kinds_of,
+)
 
 
 @pytest.fixture(scope="module")
@@ -37,3 +47,24 @@ def test_no_row_is_used_twice_and_nothing_left_out_is_trained_on(rows):
 def test_a_row_without_a_kind_still_has_its_class(rows):
     for row, example in zip(rows[:50], examples(rows[:50], blind=True), strict=True):
         assert example.answer is row.answer
+
+
+def outcome(there, elsewhere, action="promoted"):
+    before = {"there": 0.5, "elsewhere": 0.9}
+    return Proof(before, {"there": there, "elsewhere": elsewhere}, Verdict(action, "", 500))
+
+
+def test_what_learning_is_held_to():
+    assert outcome(0.7, 0.895).meets("blind")
+    assert not outcome(0.6, 0.9).meets("blind")
+    assert outcome(0.6, 0.9).meets("known-words")
+    assert not outcome(0.7, 0.88).meets("blind")
+    assert not outcome(0.5, 0.9, "kept").meets("blind")
+    assert outcome(0.5, 0.9, "kept").meets("poisoned")
+    assert not outcome(0.5, 0.9).meets("poisoned")
+
+
+def test_kinds_with_enough_rows_are_left_out_in_turn(rows):
+    few = [row for row in rows if row.kind == "story"][: LEAST_ROWS - 1]
+    many = [row for row in rows if row.kind == "code"][:LEAST_ROWS]
+    assert kinds_of([*few, *many]) == ["code"]
