@@ -71,6 +71,8 @@ class Group:
         if resident and self.resident and resident not in (self.resident, self.ordered):
             self.plan.accept(resident)
             self.busy_until = now + _HEARD_S
+        if resident and resident == self.ordered:
+            self.quiet_until = now  # the order has been carried out
         if resident:
             self.resident, self.ordered = resident, ""
 
@@ -134,9 +136,9 @@ class Swaps:
         now = self._clock.monotonic()
         for name, workers in self._members().items():
             group = self._groups[name]
-            if now < group.quiet_until:
-                continue
             resident = next((w.name for w in workers if w.record.state.serves), "")
+            if now < group.quiet_until and resident != group.ordered:
+                continue
             group.seen(resident, now)
             if resident or any(w.record.state in _MOVING for w in workers):
                 group.taken_at = now

@@ -87,6 +87,20 @@ async def test_an_order_that_was_lost_is_given_again_and_a_move_under_way_is_not
     assert here.orders.sent == [("load", "b")] * 2
 
 
+async def test_a_swap_that_is_over_does_not_delay_the_next():
+    here = Host()
+    here.queue = [(wish("b"), 1.0)]
+    await here.swaps.look()
+    here.clock.advance(1.0)
+    await here.swaps.look()  # the records do not show it yet
+    here.becomes(a=ASLEEP, b=GROUP)
+    here.queue = []
+    await here.swaps.look()
+    here.queue = [(wish("a"), 1.0)]
+    await here.swaps.look()
+    assert here.orders.sent == [("load", "b"), ("load", "a")]
+
+
 async def test_an_operators_swap_is_not_crossed_while_nobody_is_resident():
     here = Host()
     await here.swaps.look()
