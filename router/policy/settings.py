@@ -27,7 +27,7 @@ class PolicySettings:
     exploration_window: int = 1000  # requests over which the budget holds
     max_loss_s: float = 2.0
     max_loss_share: float = 0.5
-    horizon: float = 300.0
+    horizon: float = 400.0
     baseline_share: float = 0.005
     baseline_answers: int = 20
     baseline_max_loss_s: float = 10.0

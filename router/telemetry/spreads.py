@@ -10,9 +10,8 @@ from typing import Final
 class Spread:
     """How far each effect may be from its parent (sd of ln v).
 
-    Variance components of 48 public setups by marginal likelihood (fitted to three quarters of the
-    setups they explain the other quarter better than wider ones, in every fold), rounded up: a
-    spread that is too narrow hides a worker for good, one too wide costs a few trials.
+    Variance components of 48 public setups by marginal likelihood, rounded up: a spread that is
+    too narrow hides a worker for good, one too wide costs a few trials.
     """
 
     load: float = 0.35  # one occupancy bucket more slows every arm
