@@ -1,9 +1,9 @@
 """What draft lengths per request cost and bring, on the tiny trio with its honest step costs.
 
-`python tests/perf/bench_arms.py LLAMA_SERVER` (the patched build). Two tables: plain decoding in a
-drafting process against a process without a drafter, and one process behind the gateway with each
-fixed length against the length that the policy chooses. Everything is interleaved; about four
-minutes on two idle cores.
+`python tests/perf/bench_arms.py LLAMA_SERVER [--table cost]` (the patched build). Two tables: plain
+decoding in a drafting process against a process without a drafter, and one process behind the
+gateway with each fixed length against the length that the policy chooses. All is interleaved; about
+two minutes each on two idle cores.
 """
 
 from __future__ import annotations
@@ -134,12 +134,18 @@ async def routed_against_fixed(binary: Path, folder: Path) -> None:
         click.echo(f"    {name} by {mode}: {count}")
 
 
-async def main(binary: Path) -> None:
-    """Both tables."""
-    with tempfile.TemporaryDirectory(prefix="sr-arms-") as name:
-        await cost_of_the_plain_arm(binary, Path(name))
-        await routed_against_fixed(binary, Path(name))
+TABLES = {"cost": cost_of_the_plain_arm, "routed": routed_against_fixed}
+
+
+@click.command()
+@click.argument("binary", type=click.Path(path_type=Path))
+@click.option("--table", "names", multiple=True, default=TABLES, type=click.Choice([*TABLES]))
+def main(binary: Path, names: tuple[str, ...]) -> None:
+    """The tables that are asked for."""
+    for name in names:
+        with tempfile.TemporaryDirectory(prefix="sr-arms-") as folder:
+            asyncio.run(TABLES[name](binary, Path(folder)))
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1])))
+    main()
