@@ -15,14 +15,14 @@ class Spread:
     """
 
     load: float = 0.35  # one occupancy bucket more slows every arm
-    load_drafted: float = 0.22  # and drafters more or less than AR
+    load_drafted: float = 0.30  # and drafters more or less than AR
     text_any: float = 0.10  # what a kind of text does to every arm
     text_drafted: float = 0.20  # and to every drafter alike
     text_part: float = 0.10  # language, thinking, context: likewise
     family: float = 0.22
     worker: float = 0.12
     loaded: float = 0.10
-    occupancy: float = 0.06  # one bucket more, for one arm or for drafters
+    occupancy: float = 0.08  # one bucket more, for one arm or for drafters
     family_class: float = 0.12
     worker_context: float = 0.04
     worker_class: float = 0.10
