@@ -136,12 +136,24 @@ def run(command: list[str]) -> None:
         raise SystemExit(f"failed: {' '.join(command)}")
 
 
+def put(built: Path, target: Path) -> Path:
+    """Copy the program to where it is wanted; its whole path.
+
+    Raises:
+        SystemExit: a folder is in the way.
+    """
+    if target.is_dir():
+        raise SystemExit(f"{target} is a folder: name another place with --out")
+    shutil.copy2(built, target)
+    return target.resolve()
+
+
 def main() -> None:
     """Read the arguments, build, copy the program, print where it is."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--backend", choices=sorted(BACKENDS), default="cpu")
     parser.add_argument("--stock", action="store_true", help="without the patch")
-    parser.add_argument("--work", type=Path, default=Path("build/llama-server"))
+    parser.add_argument("--work", type=Path, default=Path("build/llama-work"))
     parser.add_argument("--out", type=Path, default=Path("build"))
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--cmake", action="append", default=[], help="further -D... (repeatable)")
@@ -151,9 +163,7 @@ def main() -> None:
     make_it(source, patched=not args.stock)
     built = build(source, args)
     args.out.mkdir(parents=True, exist_ok=True)
-    target = args.out / ("llama-server-stock" if args.stock else "llama-server")
-    shutil.copy2(built, target)
-    print(target.resolve())
+    print(put(built, args.out / ("llama-server-stock" if args.stock else "llama-server")))
 
 
 if __name__ == "__main__":

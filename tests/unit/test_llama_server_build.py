@@ -64,3 +64,12 @@ def test_another_source_is_refused(recipe, tmp_path):
     with pytest.raises(SystemExit, match="not of the pinned release, near line 5"):
         recipe.turn(tmp_path, PATCH, forward=True)
     assert path.read_text() == "something\nelse\naltogether\n"
+
+
+def test_a_folder_in_the_programs_place_is_told(recipe, tmp_path):
+    program = tmp_path / "built"
+    program.write_text("program")
+    assert recipe.put(program, tmp_path / "llama-server").read_text() == "program"
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(SystemExit, match="--out"):
+        recipe.put(program, tmp_path / "taken")
