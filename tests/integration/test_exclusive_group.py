@@ -74,6 +74,8 @@ async def streamed(gate, model, tokens=40):
 
 async def test_the_minority_waits_and_is_served_as_a_batch(tmp_path):
     async with one_gpu(pair(), tmp_path) as gate:
+        # Known to be quick: four short answers are not worth interrupting the resident for.
+        _teach(gate, {"a": ("ar", 200.0), "b": ("ar", 200.0)})
         work = [streamed(gate, "tiny", 200) for _ in range(6)]
         work += [streamed(gate, "other") for _ in range(4)]
         counts = await asyncio.gather(*work)
@@ -118,6 +120,7 @@ def _teach(gate, speeds):
         for number in range(30):
             gate.app.parts.services.policy.observe(
                 outcome(
+                    model=worker.record.model,
                     worker=worker.name,
                     mode=mode,
                     worker_key=key,
