@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from router.access.keys import KeyEntry, KeyRing
 
 _LOCAL_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-_BEARERS_KEPT: Final = 1024
 _ANONYMOUS: Final = Principal()
 _ADMIN: Final = Principal(key_id="admin", admin=True)
 
@@ -41,7 +40,6 @@ class Authenticator:
         self._admin_digest = hash_key(admin_token) if admin_token else None
         self._hosts = _LOCAL_HOSTS | {host.lower() for host in allowed_hosts}
         self._principals: dict[str, Principal] = {}
-        self._bearers: dict[bytes, Principal] = {}  # headers seen to hold a key
 
     @property
     def is_open(self) -> bool:
@@ -55,9 +53,6 @@ class Authenticator:
             Unauthorized: keys exist and none, or a wrong one, came.
             Forbidden: an open gateway was asked under a foreign host name (DNS rebinding).
         """
-        bearer = headers.get(b"authorization", b"")
-        if self._version == self._keys.version and bearer in self._bearers:
-            return self._bearers[bearer]
         key = _presented(headers)
         if self.is_open:
             self._check_host(headers.get(b"host", b""))
@@ -66,7 +61,7 @@ class Authenticator:
             raise Unauthorized("no API key: send Authorization: Bearer KEY, or x-api-key: KEY")
         entry = self._keys.find(key)
         if entry is not None:
-            return self._remember(bearer, self._principal(entry))
+            return self._principal(entry)
         if self._is_admin(key):
             return _ADMIN
         raise Unauthorized("this API key is not known here")
@@ -98,7 +93,6 @@ class Authenticator:
         if self._version != self._keys.version:
             self._version = self._keys.version
             self._principals.clear()
-            self._bearers.clear()
         found = self._principals.get(entry.digest)
         if found is None:
             found = self._principals[entry.digest] = Principal(
@@ -108,14 +102,6 @@ class Authenticator:
                 priority=entry.priority,
             )
         return found
-
-    def _remember(self, bearer: bytes, principal: Principal) -> Principal:
-        """Keep whose header that is until the keys change; it is a key in our memory only."""
-        if bearer:
-            if len(self._bearers) >= _BEARERS_KEPT:
-                self._bearers.clear()
-            self._bearers[bearer] = principal
-        return principal
 
     def _check_host(self, host: bytes) -> None:
         name = _host_name(host.decode("latin-1"))

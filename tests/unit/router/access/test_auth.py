@@ -54,6 +54,14 @@ def test_no_or_a_wrong_key_does_not(headers):
     assert "key-b" not in refused.value.message
 
 
+@pytest.mark.parametrize("beside", [b"Basic abc", b"Bearer ", b""])
+def test_what_came_beside_a_key_is_none_itself(beside):
+    gate = _closed()
+    gate.authenticate({b"authorization": beside, b"x-api-key": b"key-a"})
+    with pytest.raises(Unauthorized):
+        gate.authenticate({b"authorization": beside})
+
+
 def test_the_admin_token_is_a_key_too():
     assert _closed().authenticate({b"x-api-key": b"token"}).admin
 
