@@ -47,6 +47,8 @@ class Outcome:
     stream: bool = False
     http_status: int = 0
     occupancy: int = 0  # requests in flight on the worker when this one began, itself included
+    host: str = ""  # of that worker
+    beside: float = 0.0  # mean requests in flight on its host's other workers meanwhile
     context_tokens: int | None = None
     has_image: bool = False
     has_grammar: bool = False

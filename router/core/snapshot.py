@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from classifier.quick import quick
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from workers.arms import Arm
     from workers.record import WorkerRecord
 
@@ -62,10 +64,19 @@ class WorkerSnapshot:
 @quick
 @dataclass(frozen=True, slots=True)
 class FleetView:
-    """All workers of one model, in a stable order."""
+    """All workers of one model, in a stable order.
+
+    `busy` counts the requests in flight on each host, on workers of whatever model.
+    """
 
     model: str
     workers: tuple[WorkerSnapshot, ...]
+    busy: Mapping[str, int] = field(default_factory=dict)
+
+    def beside(self, worker: WorkerSnapshot) -> int:
+        """Requests in flight on the other workers of that worker's host."""
+        host = worker.record.host
+        return max(0, self.busy.get(host, 0) - worker.occupancy) if host else 0
 
     def find(self, name: str) -> WorkerSnapshot | None:
         """The worker of that name, or None."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from router.core import FleetView, WorkerSnapshot
 from router.fleet.breaker import Breaker
+from router.fleet.host_load import HostLoad
 from router.fleet.pins import Pin, SlotPins
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Reservation:
 
     __slots__ = (
         "_fleet",
+        "began",
         "context_tokens",
         "expected_tokens",
         "occupancy",
@@ -51,6 +53,7 @@ class Reservation:
         self.context_tokens = context_tokens
         self.produced = 0  # content events so far; the relay counts them
         self.occupancy = 0  # requests on the worker when this one began, itself included
+        self.began = (0.0, 0.0)  # when, and the request-seconds beside it until then
         self.on_trial = False  # whether it tells if a failed worker has recovered
         self.pin: Pin | None = None  # its slot, where tenants are kept apart
         self.pins: SlotPins | None = None  # who gave it
@@ -69,6 +72,10 @@ class Reservation:
     def in_flight_on_worker(self) -> int:
         """Slots that this gateway holds on the worker, this one included."""
         return self._fleet.in_flight(self.worker)
+
+    def beside(self) -> float:
+        """Mean requests in flight on the other workers of its host since it began."""
+        return self._fleet.beside(self)
 
     def release(self) -> None:
         """Give the slot back; a second call does nothing."""
@@ -95,6 +102,7 @@ class _Worker:
         "gone",
         "held",
         "lease",
+        "load",
         "pins",
         "record",
         "shared",
@@ -105,6 +113,7 @@ class _Worker:
         self.breaker = Breaker()
         self.pins = SlotPins()
         self.held: set[Reservation] = set()
+        self.load = HostLoad()  # its own share of its host's
         self.gone = False  # left the registry while requests were still running
         self.lease: int | None = None  # None: never leased
         self.shared = False  # whether slots must be leased before they are used
@@ -186,6 +195,7 @@ class Fleet:
         self._model_of: dict[str, str] = {}
         self._by_model: dict[str, tuple[_Worker, ...]] = {}
         self._thinking: set[str] = set()
+        self._hosts: dict[str, HostLoad] = {}
         self.has_groups = False  # whether some workers cannot be resident together
         self._listeners: list[Callable[[WorkerRecord | None, bool], None]] = []
         self._reindex()
@@ -222,7 +232,12 @@ class Fleet:
         """The workers of `model` at this instant."""
         now = self._clock.monotonic()
         workers = self._by_model.get(model, ())
-        return FleetView(model=model, workers=tuple([w.snapshot(now) for w in workers]))
+        snapshots = tuple([w.snapshot(now) for w in workers])
+        return FleetView(
+            model=model,
+            workers=snapshots,
+            busy={name: load.count for name, load in self._hosts.items()},
+        )
 
     def everything(self) -> tuple[WorkerSnapshot, ...]:
         """Every worker at this instant, by name."""
@@ -252,7 +267,34 @@ class Fleet:
             certain = tenant.names_slot and live.ours_alone
             reservation.pin = live.pins.take(tenant.name, live.record.slots, certain=certain)
         reservation.occupancy = len(live.held) + live.elsewhere
+        self._changed_load(live, 1)
+        now = self._clock.monotonic()
+        reservation.began = (now, self._area_beside(live, now))
         return reservation
+
+    def beside(self, reservation: Reservation) -> float:
+        """Mean requests in flight on the other workers of its host, since the request began."""
+        live = self._workers.get(reservation.worker)
+        (began, area), now = reservation.began, self._clock.monotonic()
+        if live is None or now <= began:
+            return 0.0
+        return max(0.0, (self._area_beside(live, now) - area) / (now - began))
+
+    def _area_beside(self, live: _Worker, now: float) -> float:
+        """Request-seconds of the other workers of that one's host."""
+        host = self._hosts.get(live.record.host)
+        return host.area(now) - live.load.area(now) if host is not None else 0.0
+
+    def _changed_load(self, live: _Worker, by: int) -> None:
+        """So many requests more run on that worker, and on its host."""
+        now = self._clock.monotonic()
+        live.load.set(live.load.count + by, now)
+        host = live.record.host
+        if host:
+            load = self._hosts.setdefault(host, HostLoad())
+            load.set(load.count + by, now)
+            if not load.count:
+                del self._hosts[host]  # nobody counts from it any more
 
     def in_flight(self, worker: str) -> int:
         """Slots that this gateway holds on `worker`."""
@@ -267,9 +309,11 @@ class Fleet:
         if live is None:
             return
         live.held.discard(reservation)
+        self._changed_load(live, -1)
         if reservation.on_trial:
             live.breaker.abandoned()  # nothing happens if success or failure was told before
         if live.gone and not live.held:
+            self._changed_load(live, -live.load.count)
             del self._workers[reservation.worker]
             self._reindex()
         self._notify(live.record, released=True)
@@ -315,7 +359,10 @@ class Fleet:
             before = live.slots
             live.shared = True
             live.lease = leases.get(name)
-            live.elsewhere = elsewhere.get(name, 0)
+            others = elsewhere.get(name, 0)
+            if others != live.elsewhere:
+                self._changed_load(live, others - live.elsewhere)
+                live.elsewhere = others
             if live.slots > before:
                 self._notify(live.record)
 
@@ -327,7 +374,12 @@ class Fleet:
             live.shared = self._shared
             return True
         returned, live.gone = live.gone, False
-        before, live.record = live.record, record
+        before, running = live.record, live.load.count
+        if before.host != record.host:
+            self._changed_load(live, -running)
+        live.record = record
+        if before.host != record.host:
+            self._changed_load(live, running)
         if (before.started_at, before.pid, before.url) != (
             record.started_at,
             record.pid,
@@ -341,6 +393,7 @@ class Fleet:
         """Forget a worker, at once or after its last request; whether anything changed."""
         live = self._workers[name]
         if not live.held:
+            self._changed_load(live, -live.load.count)
             del self._workers[name]
             return True
         was_there, live.gone = not live.gone, True

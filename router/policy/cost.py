@@ -14,6 +14,7 @@ from router.core import CostEstimate
 from router.policy.calibration import AS_MODELLED, IntervalCalibration, Reach
 from router.telemetry.knowledge import length_key, text_of
 from router.telemetry.speeds import Text
+from router.telemetry.surroundings import UNDISTURBED
 from workers.state import WorkerState
 
 if TYPE_CHECKING:
@@ -149,6 +150,15 @@ class CostModel:
             group += seconds * common
             variance += seconds * unsure
             weight += part.probability * samples
+        slowing = self._known.surroundings.expected(
+            record.host, request.model, request.view.beside(worker)
+        )
+        if slowing is not UNDISTURBED:
+            times = slowing.times
+            decode, contrast, group, variance = (
+                times * part for part in (decode, contrast, group, variance)
+            )
+            variance += decode * slowing.variance
         if prepared.request.classification.accepted != 1.0 and arm[2] != "ar":
             usual = 1.0 / prepared.request.classification.accepted
             decode, contrast, group, variance = (
@@ -163,6 +173,7 @@ class CostModel:
         queue = fixed
         fresh = request.prompt_tokens - request.cached_tokens.get(record.name, 0.0)
         prefill = self._known.prompts.seconds(record.spec_hash, fresh) if fresh > 0.0 else 0.0
+        prefill *= slowing.times
         fixed += prefill
         swap = _swap(worker) if record.exclusive_group is not None else 0.0
         fixed += swap

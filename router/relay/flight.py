@@ -207,6 +207,8 @@ class Flight:
             stream=request.stream,
             http_status=self.http_status,
             occupancy=self.reservation.occupancy if self.reservation is not None else 0,
+            host=self.reservation.record.host if self.reservation is not None else "",
+            beside=self.reservation.beside() if self.reservation is not None else 0.0,
             context_tokens=_context(account.timings),
             has_image=reading.features.has_images,
             has_grammar=reading.features.has_grammar,

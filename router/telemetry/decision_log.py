@@ -173,6 +173,8 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
         "worker_key": outcome.worker_key,
         "mode": outcome.mode,
         "occupancy": outcome.occupancy,
+        "host": outcome.host,
+        "beside": outcome.beside,
         "queue_s": outcome.queue_s,
         "overhead_s": outcome.overhead_s,
         "ttft_s": outcome.ttft_s,

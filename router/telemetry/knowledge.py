@@ -5,7 +5,9 @@ Its state is moments by (table, key): see `router.telemetry.store` for how gatew
 
 from __future__ import annotations
 
+import math
 from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
@@ -15,8 +17,9 @@ from router.core.outcome import Status
 from router.telemetry.collapse import Collapse, CollapseDetector, Sight
 from router.telemetry.lengths import LengthKey, LengthModel
 from router.telemetry.prompts import PromptModel
-from router.telemetry.speeds import Arm, SpeedModel, Text
+from router.telemetry.speeds import MIN_TOKENS, Arm, SpeedModel, Text, weight_of
 from router.telemetry.stats import context_bucket, occupancy_bucket
+from router.telemetry.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,6 +53,7 @@ class Knowledge:
         self.speeds = SpeedModel(stated=stated)
         self.lengths = LengthModel()
         self.prompts = PromptModel()
+        self.surroundings = Surroundings()
         self.alarms: list[Alarm] = []
         self.collapses: deque[Collapse] = deque(maxlen=256)  # newest last, for alerts
         self._detector = CollapseDetector()
@@ -65,6 +69,7 @@ class Knowledge:
             "n": self.lengths.table,
             "k": self.prompts.ratios,
             "p": self.prompts.speeds,
+            "b": self.surroundings.table,
         }
 
     def cell_named(self, name: CellName) -> Cell | None:
@@ -91,6 +96,8 @@ class Knowledge:
             return self.prompts.ratio_cell(*parts)
         if table == "p":
             return self.prompts.speed_cell(str(parts[0]), int(parts[1]))
+        if table == "b":
+            return self.surroundings.cell(str(parts[0]), str(parts[1]), int(parts[2]))
         raise KeyError(table)
 
     def adopt(self, cells: Mapping[CellName, Moments]) -> None:
@@ -113,6 +120,7 @@ class Knowledge:
         if outcome.decision is not None and outcome.decision.reason is Reason.FALLBACK:
             return  # another model elsewhere: its lengths and speeds are not ours
         self.tick(outcome.wall_time)
+        outcome = self._as_alone(outcome)
         self._observe_prompt(outcome, outcome.classification)
         self._observe_speed(outcome, outcome.classification)
         if outcome.status is Status.OK:
@@ -145,6 +153,31 @@ class Knowledge:
         """Relax every table once; cheap, and called between bursts of observations."""
         for table in self.tables.values():
             table.sweep()
+
+    def _as_alone(self, outcome: Outcome) -> Outcome:
+        """The outcome as it would have been on an otherwise idle host; learns the difference."""
+        self.surroundings.met(outcome.host, outcome.beside)
+        if not outcome.beside:
+            return outcome
+        host, model = outcome.host, outcome.model
+        off = self._off(outcome)
+        if off is not None:
+            n = outcome.timings.predicted_n or 0
+            self.surroundings.observe(
+                host, model, outcome.beside, off=off[0], unsure=off[1], weight=weight_of(n)
+            )
+        slower = self.surroundings.slowing(host, model, outcome.beside).times
+        return replace(outcome, timings=outcome.timings.faster(slower))
+
+    def _off(self, outcome: Outcome) -> tuple[float, float] | None:
+        """ln of the answer's speed over that expected of an idle host, and how unsure that is."""
+        v, n = outcome.timings.decode_tokens_per_second, outcome.timings.predicted_n
+        if v is None or n is None or n <= MIN_TOKENS or outcome.classification is None:
+            return None
+        arm = Arm(outcome.model, outcome.worker_key, outcome.mode)
+        text = text_of(outcome.classification, outcome.context_tokens or 0, outcome.has_image)
+        expected = self.speeds.predict(arm, text, occupancy_bucket(outcome.occupancy))
+        return math.log(v) - expected.ln_v, expected.variance
 
     def _observe_prompt(self, outcome: Outcome, what: Classification) -> None:
         timings = outcome.timings

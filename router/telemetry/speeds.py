@@ -43,6 +43,12 @@ _MAX_TEXTS: Final = 4096  # distinct texts remembered by number before all is fo
 _HALF_WEIGHT_TOKENS: Final = 12.0  # an answer this long weighs half of a very long one
 
 
+def weight_of(tokens: int) -> float:
+    """What an answer of so many tokens counts, at most 1."""
+    decoded = max(0, tokens - 1)
+    return decoded / (decoded + _HALF_WEIGHT_TOKENS)
+
+
 class Text(NamedTuple):
     """What a request is, as far as speed depends on it."""
 
@@ -213,7 +219,7 @@ class SpeedModel:
         v, n = timings.decode_tokens_per_second, timings.predicted_n
         if v is None or n is None or n - 1 < MIN_TOKENS:
             return False
-        weight = (n - 1) / (n - 1 + _HALF_WEIGHT_TOKENS)
+        weight = weight_of(n)
         changed = self.learn(arm, text, occupancy, math.log(v), weight)
         if timings.draft_n_accepted is None and (arm.drafts or arm.model not in self._factored):
             return changed
