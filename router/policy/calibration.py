@@ -31,6 +31,9 @@ class Reach(NamedTuple):
 
 AS_MODELLED: Final = Reach()
 
+_AT_FIRST: Final = 0.15
+"""Logarithm of both reaches before any answer: what is known too little of is thought too sure."""
+
 
 class IntervalCalibration:
     """Adaptive conformal inference (Gibbs and Candès, NeurIPS 2021) on both reaches, by model."""
@@ -41,14 +44,15 @@ class IntervalCalibration:
     def reach(self, model: str) -> Reach:
         """What to multiply both ends' distance from the median with, on a logarithmic scale."""
         logs = self._logs.get(model)
-        return AS_MODELLED if logs is None else Reach(math.exp(logs[0]), math.exp(logs[1]))
+        below, above = (_AT_FIRST, _AT_FIRST) if logs is None else logs[:2]
+        return Reach(math.exp(below), math.exp(above))
 
     def observe(self, outcome: Outcome) -> None:
         """One answer, if it ended as it should at the first attempt and had a forecast."""
         interval = _forecast(outcome)
         if interval is None:
             return
-        logs = self._logs.setdefault(outcome.model, [0.0, 0.0, 0.0])
+        logs = self._logs.setdefault(outcome.model, [_AT_FIRST, _AT_FIRST, 0.0])
         step = max(_LAST_STEP, _FIRST_STEP / (1.0 + logs[2] / _SETTLING))
         seconds = outcome.total_s - outcome.queue_s
         for end, missed in enumerate((seconds < interval[0], seconds > interval[1])):

@@ -206,6 +206,8 @@ def _outcome(row: Mapping[str, Any]) -> Outcome:
         worker_key=served["worker"],
         fingerprint=row["fingerprint"],
         occupancy=served["occupancy"],
+        host=served.get("host", ""),  # logs of older versions have neither
+        beside=float(served.get("beside", 0.0)),
         context_tokens=request.get("context_tokens"),
         has_image=request["image"],
         total_s=served["total_s"],

@@ -115,16 +115,17 @@ class Knowledge:
 
     def observe(self, outcome: Outcome) -> None:
         """Learn from one finished request; odd values are ignored, never raised."""
-        if outcome.status not in (Status.OK, Status.CLIENT_GONE) or outcome.classification is None:
+        what = outcome.classification
+        if outcome.status not in (Status.OK, Status.CLIENT_GONE) or what is None:
             return
         if outcome.decision is not None and outcome.decision.reason is Reason.FALLBACK:
             return  # another model elsewhere: its lengths and speeds are not ours
         self.tick(outcome.wall_time)
         outcome = self._as_alone(outcome)
-        self._observe_prompt(outcome, outcome.classification)
-        self._observe_speed(outcome, outcome.classification)
+        self._observe_prompt(outcome, what)
+        self._observe_speed(outcome, what)
         if outcome.status is Status.OK:
-            self._observe_length(outcome, outcome.classification)
+            self._observe_length(outcome, what)
         self._seen += 1
         if self._seen & 63 == 0:
             self.settle()

@@ -204,3 +204,52 @@ def test_a_worker_that_does_not_serve_may_be_waited_for_but_not_taken():
     assert fleet.reserve("plain") is None
     fleet.update([record(exclusive_group="gpu")])
     assert fleet.reserve("plain") is not None
+
+
+def _two_hosts() -> tuple[Fleet, HandClock]:
+    clock = HandClock()
+    fleet = Fleet(clock)
+    fleet.update(
+        [
+            record("a", host="box"),
+            record("b", host="box", model="another"),
+            record("c", host="elsewhere"),
+        ]
+    )
+    return fleet, clock
+
+
+def test_a_request_knows_how_many_ran_beside_it_on_its_host_meanwhile():
+    fleet, clock = _two_hosts()
+    fleet.reserve("c")
+    mine = fleet.reserve("a")
+    clock.now += 2.0
+    other = fleet.reserve("b")
+    fleet.reserve("a")  # in its own batch, not beside it
+    clock.now += 2.0
+    other.release()
+    clock.now += 4.0
+    assert mine.beside() == pytest.approx(2.0 / 8.0)
+
+
+def test_a_view_counts_what_runs_on_each_host_whatever_the_model():
+    fleet, _ = _two_hosts()
+    held = [fleet.reserve("a"), fleet.reserve("b")]
+    fleet.set_leases({"a": 2, "b": 2, "c": 2}, {"b": 3})
+    view = fleet.view("tiny")
+    assert view.busy == {"box": 5}
+    assert [view.beside(worker) for worker in view.workers] == [4, 0]
+    for reservation in held:
+        reservation.release()
+    fleet.set_leases({}, {})
+    assert fleet.view("tiny").busy == {}
+
+
+def test_a_worker_that_moves_or_leaves_takes_its_load_along():
+    fleet, _ = _two_hosts()
+    running = fleet.reserve("a")
+    fleet.update([record("a", host="elsewhere"), record("c", host="elsewhere")])
+    assert fleet.view("tiny").busy == {"elsewhere": 1}
+    fleet.update([record("c", host="elsewhere")])
+    running.release()
+    assert fleet.view("tiny").busy == {}

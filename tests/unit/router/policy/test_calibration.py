@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from router.core import CostEstimate, Status
-from router.policy.calibration import AS_MODELLED, IntervalCalibration
+from router.policy.calibration import IntervalCalibration
 from tests.fakes.outcomes import outcome
 
 MODELLED_SIGMA = 0.2
@@ -57,7 +57,7 @@ def test_only_answers_that_tell_something_are_counted():
     ):
         calibration.observe(replace(_answer(100.0, (1.0, 2.0)), **changes))
     calibration.observe(_answer(100.0, (0.0, 0.0)))  # nothing was forecast
-    assert calibration.reach("tiny") == AS_MODELLED
+    assert calibration.reach("tiny") == IntervalCalibration().reach("tiny")
 
 
 def test_each_model_has_its_own_and_an_end_never_runs_away():
@@ -66,4 +66,4 @@ def test_each_model_has_its_own_and_an_end_never_runs_away():
         calibration.observe(_answer(100.0, (1.0, 2.0)))
     low, high = calibration.reach("tiny")
     assert 0.2 < low < 1.0 < high <= 6.0 + 1e-9
-    assert calibration.reach("another") == AS_MODELLED
+    assert calibration.reach("another") == IntervalCalibration().reach("another")

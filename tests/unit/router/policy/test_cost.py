@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
+from router.core import FleetView
 from router.policy.cost import CostModel
 from router.telemetry import Knowledge
 from tests.fakes.outcomes import classification, outcome
@@ -134,3 +136,21 @@ def test_an_application_whose_drafts_are_taken_decodes_faster_where_something_dr
     after = price(model, question(classification=liked), drafting, plain)
     assert after[0].decode_s == pytest.approx(before[0].decode_s / 1.25)
     assert after[1].decode_s == before[1].decode_s
+
+
+def test_busy_neighbours_slow_every_part_and_widen_the_interval():
+    alone = [outcome(at=1_700_000_000.0 + i, tokens_per_second=80.0, host="box") for i in range(30)]
+    beside = [
+        replace(o, beside=1.0, wall_time=o.wall_time + 60.0, timings=o.timings.faster(0.5))
+        for o in alone
+    ]
+    model = learned(*alone, *beside)
+    worker = snapshot("prose", "mtp-n3", record={"host": "box"})
+    quiet = question(view=FleetView("tiny", (worker,)), prompt_tokens=900.0)
+    busy = replace(quiet, view=FleetView("tiny", (worker,), {"box": 1}))
+    more = replace(quiet, view=FleetView("tiny", (worker,), {"box": 8}))
+    # The last requests had a neighbour each, so even one that begins alone reckons with one.
+    estimates = [price(model, request, worker) for request in (quiet, busy, more)]
+    assert estimates[0] == estimates[1]
+    widths = [math.log(e.interval_s[1] / e.interval_s[0]) for e in estimates]
+    assert widths[2] > 1.2 * widths[1]

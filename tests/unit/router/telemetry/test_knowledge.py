@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import orjson
@@ -7,6 +8,8 @@ import pytest
 
 from router.core import Status
 from router.telemetry import Knowledge
+from router.telemetry.knowledge import text_of
+from router.telemetry.speeds import Arm
 from router.telemetry.store.base import CellName
 from tests.fakes.outcomes import outcome
 
@@ -22,7 +25,7 @@ def weights(knowledge: Knowledge) -> dict[str, float]:
 
 def test_one_answer_teaches_every_table():
     knowledge = Knowledge()
-    knowledge.observe(outcome(prompt_chars=1200))
+    knowledge.observe(outcome(prompt_chars=1200, host="box", beside=1.0))
     assert all(weight > 0 for name, weight in weights(knowledge).items() if name != "p")
 
 
@@ -54,7 +57,7 @@ def test_a_new_epoch_with_traffic_fades_and_a_quiet_time_does_not():
 
 def test_every_cell_is_found_again_by_its_name():
     knowledge, other = Knowledge(), Knowledge()
-    knowledge.observe(outcome(prompt_chars=1200))
+    knowledge.observe(outcome(prompt_chars=1200, host="box", beside=1.0))
     names = {
         CellName(name, orjson.dumps(cell.key, default=tuple).decode()): cell.moments
         for name, table in knowledge.tables.items()
@@ -102,3 +105,41 @@ def test_an_answer_is_compared_with_what_is_usual():
     assert knowledge.accepted(outcome()) == pytest.approx(1.0, rel=0.05)
     assert knowledge.accepted(outcome(classification=None)) is None
     assert knowledge.accepted(outcome(mode="ar")) is None
+
+
+def beside_others(knowledge: Knowledge, beside: float, speed: float, count: int = 30) -> None:
+    for number in range(count):
+        knowledge.observe(
+            outcome(
+                at=START + number,
+                tokens=400,
+                tokens_per_second=speed,
+                host="box",
+                beside=beside,
+            )
+        )
+
+
+def test_what_neighbours_slow_is_not_taken_for_the_workers_own_speed():
+    knowledge = Knowledge()
+    beside_others(knowledge, 0.0, 80.0)
+    before = knowledge.speeds.predict(*_of(outcome()))
+    beside_others(knowledge, 3.0, 40.0)
+    knowledge.settle()
+    assert knowledge.surroundings.slowing("box", "tiny", 3.0).times == pytest.approx(2.0, rel=0.1)
+    after = knowledge.speeds.predict(*_of(outcome()))
+    assert after.ln_v == pytest.approx(before.ln_v, abs=0.05)
+
+
+def test_a_worker_never_seen_alone_is_known_with_its_neighbours():
+    knowledge = Knowledge()
+    beside_others(knowledge, 3.0, 40.0, count=100)
+    knowledge.settle()
+    alone = knowledge.speeds.predict(*_of(outcome())).ln_v
+    beside = knowledge.surroundings.slowing("box", "tiny", 3.0).times
+    assert math.exp(alone) / beside == pytest.approx(40.0, rel=0.1)
+
+
+def _of(finished):
+    arm = Arm(finished.model, finished.worker_key, finished.mode)
+    return arm, text_of(finished.classification, 0, has_image=False), 0
