@@ -16,6 +16,12 @@ from classifier.classes import CLASS_OF_KIND
 BASE_TOKENS_PER_SECOND: Final = 30.0
 """AR decode speed of an unmeasured machine; cancels in every comparison of workers."""
 
+KEPT_BESIDE_AS_MANY: Final = 0.85
+"""Of a request's speed when its batch doubles: between a big GPU (0.9) and a few cores (0.5).
+
+Without it an unmeasured batch seems free, and a second request joins the first one's worker.
+"""
+
 Stated = Mapping[str, Mapping[str, float]]
 """Relative decode speeds by mode and class, AR = 1: `routing.priors` of the configuration."""
 
