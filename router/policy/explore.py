@@ -39,12 +39,6 @@ _KNOWN = 2.0
 from there on, the limit as a share of the request always."""
 
 
-_SETTLED = 1.5
-"""Weight of the best arm's answers from which all its rivals together are tried as seldom as the
-likeliest of them alone would be: half a dozen near ties would take half of the requests. Before
-that each counts in full, because one of them may be several times as fast."""
-
-
 class Option(NamedTuple):
     """A worker as the explorer sees it: predicted seconds, their sd, the decode seconds, the
     answers behind them, and the sd of what all drafters share (0 for AR)."""
@@ -130,8 +124,6 @@ class Explorer:
         odds = self._odds(options, best, horizon)
         if not odds:
             return Pick(best, 1.0, 0.0)
-        if options[best].samples >= _SETTLED:
-            odds = _as_one(odds)
         total = 1.0 + sum(weight for _, weight in odds)
         left = draw * total
         for index, weight in odds:
@@ -162,13 +154,6 @@ class Explorer:
                 below = 0.5 * math.erfc(z * _SQRT_HALF)
                 out.append((index, below / (1.0 - below)))
         return out
-
-
-def _as_one(odds: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    """The same odds among each other, together those of the likeliest."""
-    weights = [weight for _, weight in odds]
-    share = max(weights) / sum(weights)
-    return [(index, weight * share) for index, weight in odds]
 
 
 def _worth(option: Option, unknown: float, loss: float, horizon: float) -> bool:

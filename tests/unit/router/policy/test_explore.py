@@ -94,17 +94,3 @@ def test_shares_of_classes_start_equal_and_follow_the_traffic():
     for _ in range(10_000):
         traffic.count("m", "prose")
     assert traffic.count("m", "code") < 0.1
-
-
-@pytest.mark.parametrize("rivals", [1, 2, 5])
-def test_many_near_ties_of_a_known_best_are_tried_as_seldom_as_one(rivals):
-    options = [BEST, *(Option(1.0, 0.3, 1.0) for _ in range(rivals))]
-    picks = [explorer().pick(options, 0, (i + 0.5) / 1000, HORIZON).arm for i in range(1000)]
-    assert picks.count(0) == pytest.approx(500, abs=2)
-    assert all(picks.count(arm) == pytest.approx(500 / rivals, abs=2) for arm in picks if arm)
-
-
-def test_while_the_best_is_hardly_known_each_rival_counts_in_full():
-    options = [Option(1.0, 0.3, 1.0, 1.0), *(Option(1.0, 0.3, 1.0) for _ in range(3))]
-    picks = [explorer().pick(options, 0, (i + 0.5) / 1000, HORIZON).arm for i in range(1000)]
-    assert picks.count(0) == pytest.approx(250, abs=2)
