@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from router.telemetry import priors
 from router.telemetry.speeds import Arm, SpeedModel, Text
 from workers.timings import Timings
 
@@ -117,8 +118,26 @@ def test_what_a_load_costs_is_believed_of_the_next_higher_one():
     for _ in range(40):
         model.learn(MTP, PROSE, 0, math.log(40.0), 1.0)
         model.learn(MTP, PROSE, 3, math.log(10.0), 1.0)
-    assert speed(model, MTP, PROSE, 4) == pytest.approx(10.0, rel=0.1)
-    assert speed(model, MTP, PROSE, 4) < 0.5 * speed(before, MTP, PROSE, 4)
+    next_higher = 10.0 * priors.KEPT_BESIDE_AS_MANY
+    assert speed(model, MTP, PROSE, 4) == pytest.approx(next_higher, rel=0.1)
+    assert speed(model, MTP, PROSE, 4) < 0.6 * speed(before, MTP, PROSE, 4)
+
+
+def test_a_batch_is_not_free_before_it_is_measured():
+    model = SpeedModel()
+    for _ in range(40):
+        model.learn(MTP, PROSE, 0, math.log(40.0), 1.0)
+    loads = [speed(model, PLAIN, PROSE, load) for load in range(4)]
+    assert loads == sorted(loads, reverse=True)
+    assert loads[1] < 0.95 * loads[0]
+
+
+def test_ar_is_not_thought_slower_because_drafts_are_accepted_as_usual():
+    direct, factored = SpeedModel(), SpeedModel()
+    for _ in range(10):
+        direct.observe(MTP, PROSE, 0, answer(60.0))
+        factored.observe(MTP, PROSE, 0, answer(60.0, length=2.6))
+    assert speed(factored, PLAIN, PROSE) == pytest.approx(speed(direct, PLAIN, PROSE), rel=0.1)
 
 
 def test_neighbouring_draft_lengths_teach_each_other_more_than_distant_ones():
