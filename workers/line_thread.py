@@ -32,8 +32,8 @@ class LineThread(Generic[Line]):
         self._wake = threading.Event()
         self._closing = threading.Event()
         self.dropped = 0  # lines that found the queue full
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
+        self._runner = threading.Thread(target=self._run, name=name, daemon=True)
+        self._runner.start()
 
     def write(self, line: Line) -> None:
         """Queue one line; drops it when nobody keeps up."""
@@ -48,7 +48,7 @@ class LineThread(Generic[Line]):
         """Write what waits, as far as that is possible in time."""
         self._closing.set()
         self._wake.set()
-        self._thread.join(patience_s)
+        self._runner.join(patience_s)
 
     def _run(self) -> None:
         quiet = 0

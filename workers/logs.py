@@ -24,19 +24,19 @@ class LineWriter:
     def __init__(self, stream: TextIO, *, capacity: int = CAPACITY) -> None:
         self._stream = stream
         self._lost = 0
-        self._thread: LineThread[str] = LineThread(
+        self._runner: LineThread[str] = LineThread(
             "log-writer", self._write_batch, capacity=capacity
         )
-        self.write = self._thread.write
+        self.write = self._runner.write
 
     @property
     def dropped(self) -> int:
         """Lines that nobody could read."""
-        return self._thread.dropped + self._lost
+        return self._runner.dropped + self._lost
 
     def close(self, patience_s: float = 2.0) -> None:
         """Write what waits, as far as that is possible in time."""
-        self._thread.close(patience_s)
+        self._runner.close(patience_s)
 
     def _write_batch(self, batch: list[str]) -> None:
         try:

@@ -6,14 +6,14 @@ Its counterpart without ASGI is `router.relay.wire`.
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from router.core import TooLarge
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, MutableMapping
+    from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
     from contextlib import AbstractAsyncContextManager
+    from types import TracebackType
 
     from router.core import GatewayError
 
@@ -39,6 +39,35 @@ class Tasks(Protocol):
     def create_task(self, coroutine: Coroutine[Any, Any, None], /) -> asyncio.Task[None]:
         """Begin one."""
         ...
+
+
+class Attended:
+    """A block beside which a watcher waits for the client to go; see `Client.attended`."""
+
+    def __init__(self, watch: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._watch = watch
+        self._group = asyncio.TaskGroup()
+        self._watcher: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Tasks:
+        await self._group.__aenter__()
+        self._watcher = self._group.create_task(self._watch())
+        return self._group
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._watcher is not None:
+            self._watcher.cancel()
+        try:
+            await self._group.__aexit__(kind, error, trace)
+        except BaseExceptionGroup as failed:
+            if failed.split(ClientGone)[1] is not None:
+                raise
+            raise ClientGone from None
 
 
 class Client:
@@ -105,19 +134,7 @@ class Client:
         Raises:
             ClientGone: at the block's end, in that case.
         """
-        return self._attended()
-
-    @asynccontextmanager
-    async def _attended(self) -> AsyncIterator[Tasks]:
-        try:
-            async with asyncio.TaskGroup() as group:
-                watcher = group.create_task(self.watch())
-                yield group
-                watcher.cancel()
-        except BaseExceptionGroup as failed:
-            if failed.split(ClientGone)[1] is not None:
-                raise
-            raise ClientGone from None
+        return Attended(self.watch)
 
     async def watch(self) -> None:
         """Wait until the client goes; return only if the exchange was over by then.

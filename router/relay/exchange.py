@@ -71,11 +71,9 @@ class Exchange:
         self.delivery = delivery
         self.content_type = content_type_of(response)
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    def chunks(self) -> AsyncIterator[bytes]:
         """Every chunk as it came; see UpstreamResponse.chunks."""
-        yield self.first
-        async for chunk in self._rest:
-            yield chunk
+        return _Chunks(self.first, self._rest)
 
     async def pump(self, pushed: HTTP11Response, take: Callable[[bytes], bool]) -> bytes:
         """Every chunk to `take`, but for what came together with the end; see its `pump`.
@@ -92,6 +90,21 @@ class Exchange:
     async def aclose(self) -> None:
         """Let go of the connection; breaking it is what ends the worker's generation."""
         await self.response.aclose()
+
+
+class _Chunks:
+    """The first chunk of an answer and the rest of them."""
+
+    def __init__(self, first: bytes, rest: AsyncIterator[bytes]) -> None:
+        self._first: bytes | None = first
+        self._rest = rest
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        first, self._first = self._first, None
+        return await anext(self._rest) if first is None else first
 
 
 class Exchanges:

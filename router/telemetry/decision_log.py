@@ -38,15 +38,15 @@ class DecisionLog:
         self._file: BufferedWriter | None = None
         self._size = 0
         self.lost = 0  # lines that could not be written
-        self._thread: LineThread[bytes] = LineThread("decision-log", self._write_batch)
+        self._runner: LineThread[bytes] = LineThread("decision-log", self._write_batch)
 
     def record(self, outcome: Outcome) -> None:
         """Queue one line."""
-        self._thread.write(orjson.dumps(row(outcome), option=orjson.OPT_APPEND_NEWLINE))
+        self._runner.write(orjson.dumps(row(outcome), option=orjson.OPT_APPEND_NEWLINE))
 
     def close(self) -> None:
         """Write what waits and close."""
-        self._thread.close()
+        self._runner.close()
         self._close_file()
 
     def _write_batch(self, batch: list[bytes]) -> None:

@@ -99,10 +99,9 @@ class HTTP11Response:
             self._connection.resume(self)
         return chunk
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    def chunks(self) -> AsyncIterator[bytes]:
         """The body; see `UpstreamResponse.chunks`."""
-        while chunk := await self.read():
-            yield chunk
+        return _Chunks(self)
 
     @property
     def is_over(self) -> bool:
@@ -225,3 +224,18 @@ class HTTP11Response:
         waiter, self._waiter = self._waiter, None
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
+
+
+class _Chunks:
+    """The body of an answer, chunk by chunk."""
+
+    def __init__(self, response: HTTP11Response) -> None:
+        self._read = response.read
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if chunk := await self._read():
+            return chunk
+        raise StopAsyncIteration
