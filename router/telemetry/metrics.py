@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 NONE: Final = "none"  # label of what a refused request never got
 
-TTFT_BOUNDS: Final = (
+TTFT_BOUNDS: Final[tuple[float, ...]] = (
     0.001,
     0.005,
     0.01,
@@ -46,7 +46,7 @@ TTFT_BOUNDS: Final = (
     80.0,
     160.0,
 )
-_ITL: Final = (
+_ITL: Final[tuple[float, ...]] = (
     0.001,
     0.0025,
     0.005,
@@ -64,7 +64,7 @@ _ITL: Final = (
     1.0,
     2.5,
 )
-_REQUEST: Final = (
+_REQUEST: Final[tuple[float, ...]] = (
     0.1,
     0.3,
     0.5,
@@ -87,7 +87,20 @@ _REQUEST: Final = (
     960.0,
     1920.0,
 )
-_OVERHEAD: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0)
+_OVERHEAD: Final[tuple[float, ...]] = (
+    0.0001,
+    0.00025,
+    0.0005,
+    0.001,
+    0.002,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.5,
+    1.0,
+)
 
 _HISTOGRAMS: Final[Mapping[str, tuple[str, tuple[float, ...]]]] = {
     "ttft": ("Last request byte read to first content byte sent", TTFT_BOUNDS),
