@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: up llama-server manifests chromium promtool test test-fast test-engine check format proof perf lock tiny clean install install-dev
+.PHONY: up native test-native llama-server manifests chromium promtool test test-fast test-engine check format proof perf lock tiny clean install install-dev
 
 up: install  ## install and serve the bundled tiny model on 127.0.0.1:8080
 	@$(BIN)/specroute up
@@ -69,6 +69,22 @@ test-engine: install-dev $(LLAMA)/.tools  ## builds a real llama-server (ten min
 	LLAMA_SERVER=$$($(LLAMA_BUILD) --stock) && export LLAMA_SERVER && $(BIN)/pytest -m engine
 	LLAMA_SERVER_PATCHED=$$($(LLAMA_BUILD)) && export LLAMA_SERVER_PATCHED && $(BIN)/pytest tests/patched
 
+NATIVE := $(VENV)-native
+
+native: $(NATIVE)/.installed  ## the same gateway with its request path compiled: a wheel in dist/, installed into .venv-native (four minutes; needs a C compiler)
+
+$(NATIVE)/.installed: $(VENV)/.installed-dev $(shell find router classifier workers deploy/native -name '*.py' -o -name modules.txt)
+	$(BIN)/python deploy/native/build.py
+	$(BIN)/python -m venv $(NATIVE)
+	$(NATIVE)/bin/python -m pip --disable-pip-version-check install -q --require-hashes -r requirements.lock
+	$(NATIVE)/bin/python -m pip --disable-pip-version-check install -q --no-deps --force-reinstall dist/specroute-*-cp3*.whl
+	@touch $@
+
+test-native: native  ## the tests on the compiled gateway
+	$(NATIVE)/bin/python -m pip --disable-pip-version-check install -q --require-hashes -r requirements-dev.lock
+	rm -rf build/native/tests && mkdir -p build/native/tests && cp -r tests deploy docs k8s README.md Makefile CHANGELOG.md pyproject.toml build/native/tests
+	cd build/native/tests && $(abspath $(NATIVE))/bin/python -m pytest -m "not interpreted" tests/unit/router tests/unit/classifier tests/contracts tests/conformance tests/property tests/integration tests/e2e
+
 proof: install-dev  ## long proofs: faults twenty times over, soak
 	SPECROUTE_PROOF=1 $(BIN)/pytest tests -m "slow" --timeout 3600
 
@@ -86,4 +102,4 @@ manifests: install-dev  ## the chart's value sets as plain objects
 	$(BIN)/python k8s/render.py
 
 clean:
-	rm -rf $(VENV) .specroute .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(NATIVE) .specroute .pytest_cache .mypy_cache .ruff_cache

@@ -64,12 +64,14 @@ class Edge:
                 raise MethodNotAllowed(f"{endpoint.value} takes POST only", allow="POST")
             request = await self.read(endpoint, client)
         except GatewayError as error:
-            self.record(self._refused(endpoint, client, error))
-            await client.refuse(error, id_header(client))
+            refusal = error
         except ClientGone:
             return
         else:
             await self.dispatcher.dispatch(request, client)
+            return
+        self.record(self._refused(endpoint, client, refusal))
+        await client.refuse(refusal, id_header(client))
 
     async def read(self, endpoint: Endpoint, client: Client) -> InferenceRequest:
         """One checked request.

@@ -282,15 +282,22 @@ class WireProtocol(asyncio.Protocol):
         self.create_task(self._run(serve, client))
 
     async def _run(self, serve: Serve, client: WireClient) -> None:
+        broken = False
         try:
             await serve(client)
         except Exception:
             log.exception("request_failed")
-            if not client.started and self._client is client:
-                await client.refuse(GatewayError("internal error"), [])
+            broken = not client.started and self._client is client
         finally:
-            if self._client is client and self._transport is not None:
-                self._transport.close()  # it was not answered to the end
+            if not broken:
+                self._close_unanswered(client)
+        if broken:
+            await client.refuse(GatewayError("internal error"), [])
+            self._close_unanswered(client)
+
+    def _close_unanswered(self, client: WireClient) -> None:
+        if self._client is client and self._transport is not None:
+            self._transport.close()
 
     def _hand_over(self, data: bytes) -> None:
         transport, other = self._transport, self._other()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -59,8 +60,14 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
 
+def _how_built() -> str:
+    """Said with the version: whether `deploy/native` compiled the request path."""
+    policy = Path(__file__).parents[1] / "policy"
+    return " (compiled)" if any(policy.glob("cost.*.so")) else ""
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="specroute")
+@click.version_option(__version__ + _how_built(), prog_name="specroute")
 def root() -> None:
     """Route each LLM request to the drafting mode that finishes it soonest.
 

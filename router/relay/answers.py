@@ -52,9 +52,11 @@ async def _stream(flight: Flight, exchange: Exchange, client: Client) -> None:
         else:
             rest = await _relay_chunks(flight, exchange, client, tap, hide)
     except (UpstreamFailed, UpstreamTimeout) as error:
-        await _break_off(flight, client, error)
+        failed: GatewayError = error
+    else:
+        await _end_stream(flight, client, tap, rest)
         return
-    await _end_stream(flight, client, tap, rest)
+    await _break_off(flight, client, failed)
 
 
 def _filter_for(flight: Flight, exchange: Exchange) -> UsageFilter | ChoiceMerger | None:

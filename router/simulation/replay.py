@@ -18,6 +18,7 @@ from classifier.classes import Classification
 from classifier.features import extract
 from router.core import FleetView, GatewayError, Outcome, Status, WorkerSnapshot
 from router.policy.base import PolicyInput
+from router.simulation.stage import class_named
 from router.telemetry.decision_log import SCHEMA
 from workers.record import WorkerRecord
 from workers.state import WorkerState
@@ -180,7 +181,7 @@ def _snapshot(row: Mapping[str, Any], candidate: Mapping[str, Any]) -> WorkerSna
 def _classification(request: Mapping[str, Any]) -> Classification:
     low, high = request["output_tokens_interval"]
     return Classification(
-        workload_class=request["class"],
+        workload_class=class_named(request["class"]),
         kind=request["kind"],
         probabilities=request["probabilities"],
         expected_output_tokens=request["expected_output_tokens"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from classifier.classes import Classification
+from classifier.classes import Classification, WorkloadClass
 from classifier.features import extract
 from router.core import FleetView, Outcome, Status, WorkerSnapshot
 from router.policy.base import PolicyInput
@@ -110,10 +110,22 @@ def _record(profile: Profile, arm: str) -> WorkerRecord:
     )
 
 
+def class_named(name: str) -> WorkloadClass:
+    """The class of that name; where it is none of the three, a value of its kind beside them.
+
+    Compiled code insists on the type of what it is given, and a plain string is not of it.
+    """
+    if name in set(WorkloadClass):
+        return WorkloadClass(name)
+    made = str.__new__(WorkloadClass, name)
+    made._name_ = made._value_ = name
+    return made
+
+
 def cell_classification(name: str) -> Classification:
     """The cell's name in the place of a class: the tables key by it, whatever it is."""
     return Classification(
-        workload_class=name,  # type: ignore[arg-type]
+        workload_class=class_named(name),
         kind="",
         probabilities={name: 1.0},
         expected_output_tokens=300.0,

@@ -89,7 +89,9 @@ CASES = (
 )
 
 
-def start_all(folder: Path, peers: Path, stack: ExitStack, only: set[str]) -> list[Target]:
+def start_all(
+    folder: Path, peers: Path, stack: ExitStack, only: set[str], native: Path | None
+) -> list[Target]:
     """Every target that can be started here."""
     stub = targets.start_stub(folder)
     stack.callback(stub.stop)
@@ -101,6 +103,8 @@ def start_all(folder: Path, peers: Path, stack: ExitStack, only: set[str]) -> li
         "LiteLLM": lambda: targets.start_litellm(folder, backend, peers / "litellm"),
         "specroute": lambda: targets.start_ours(folder, backend),
     }
+    if native is not None:
+        starts["specroute compiled"] = lambda: targets.start_ours(folder, backend, native=native)
     for name, start in starts.items():
         if only and name not in only:
             continue
@@ -120,9 +124,9 @@ def variants(found: list[Target]) -> list[tuple[str, Target, str]]:
     """Name, target and extra headers: ours is measured pinned and routed."""
     rows = []
     for target in found:
-        if target.name == "specroute":
-            rows.append(("specroute, pinned", target, "x-specroute-worker: plain\r\n"))
-            rows.append(("specroute, routed", target, ""))
+        if target.name.startswith("specroute"):
+            rows.append((f"{target.name}, pinned", target, "x-specroute-worker: plain\r\n"))
+            rows.append((f"{target.name}, routed", target, ""))
         else:
             rows.append((target.name, target, ""))
     return rows
@@ -203,6 +207,7 @@ def _cell(values: list[float]) -> str:
 @click.option("--peers", type=click.Path(path_type=Path), default=Path("/nonexistent"))
 @click.option("--rounds", default=5, show_default=True)
 @click.option("--budget", default=600.0, show_default=True, help="Seconds for all rounds.")
+@click.option("--native", type=click.Path(path_type=Path), help="A Python with `make native`'s.")
 @click.option("--only", multiple=True, help="Start these targets only, beside direct.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path))
 @click.option(
@@ -216,6 +221,7 @@ def main(
     peers: Path,
     rounds: int,
     budget: float,
+    native: Path | None,
     only: tuple[str, ...],
     json_path: Path | None,
     earlier: Path | None,
@@ -226,7 +232,7 @@ def main(
     folder = Path(tempfile.mkdtemp(prefix="specroute-perf-"))
     try:
         with ExitStack() as stack:
-            found = start_all(folder, peers, stack, set(only))
+            found = start_all(folder, peers, stack, set(only), native)
             for _, target, extra in variants(found):  # warm, and let the learned figures settle
                 uvloop.run(run(Load(4, 25), target.port, target.headers + extra))
             rows = compare(found, rounds, budget)

@@ -37,13 +37,16 @@ CASES = {
 @click.option("--only", type=int, help="Number of one case.")
 @click.option("--times", default=2, show_default=True)
 @click.option("--processes", default=1, show_default=True, help="Serving processes.")
-def main(spy: str | None, out: str, only: int | None, times: int, processes: int) -> None:
+@click.option("--native", type=click.Path(path_type=Path), help="A Python with `make native`'s.")
+def main(
+    spy: str | None, out: str, only: int | None, times: int, processes: int, native: Path | None
+) -> None:
     """Print CPU microseconds per request of each case."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         stub = start_stub(folder)
         try:
-            ours = start_ours(folder, stub.port, processes)
+            ours = start_ours(folder, stub.port, processes, native)
         except RuntimeError:
             stub.stop()
             raise

@@ -218,12 +218,18 @@ general_settings: {{master_key: {KEY}}}
     return target
 
 
-def start_ours(folder: Path, backend: int, processes: int = 1) -> Target:
-    """`specroute gateway` with Redis, a key, metrics, log lines and decision log; three workers."""
+def start_ours(
+    folder: Path, backend: int, processes: int = 1, native: Path | None = None
+) -> Target:
+    """`specroute gateway` with Redis, a key, metrics, log lines and decision log; three workers.
+
+    `native` is a Python that has the compiled wheel, whose gateway is started instead of this one.
+    """
     from router.cli.embedded_redis import find_binary, redis_argv, socket_path
 
+    folder = folder / ("compiled" if native else "interpreted")
     state = folder / "state"
-    state.mkdir(mode=0o700, exist_ok=True)
+    state.mkdir(mode=0o700, exist_ok=True, parents=True)
     path = socket_path(state)
     beside = [spawn(redis_argv(find_binary(), state, path), folder, "redis")]
     port, config = free_port(), folder / "specroute.yaml"
@@ -250,9 +256,16 @@ telemetry: {{log_format: json}}
             "published",
         )
     )
-    argv = [sys.executable, "-m", "router", "gateway", "-c", str(config)]
-    process = spawn([*argv, "--state-dir", str(state)], folder, "gateway", PYTHONPATH=str(ROOT))
-    target = Target("specroute", port, process, f"authorization: Bearer {KEY}\r\n", beside)
+    where = {} if native else {"PYTHONPATH": str(ROOT)}
+    argv = [str(native or sys.executable), "-m", "router", "gateway", "-c", str(config)]
+    process = spawn([*argv, "--state-dir", str(state)], folder, "gateway", **where)
+    target = Target(
+        "specroute compiled" if native else "specroute",
+        port,
+        process,
+        f"authorization: Bearer {KEY}\r\n",
+        beside,
+    )
     try:
         target.started_s = wait_for(f"http://127.0.0.1:{port}/health", process)
         wait_for(f"http://127.0.0.1:{port}/ready", process)

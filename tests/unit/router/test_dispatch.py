@@ -366,6 +366,7 @@ async def test_a_stream_that_waits_is_kept_alive(monkeypatch):
     assert b"data:" not in (first + rest).removesuffix(b"".join((*ANSWER, DONE)))
 
 
+@pytest.mark.interpreted
 async def test_a_failure_after_the_early_opening_is_an_event(monkeypatch):
     monkeypatch.setattr("router.relay.keep_alive.KEEP_ALIVE_S", 0.05)
 

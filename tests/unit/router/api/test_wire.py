@@ -120,6 +120,7 @@ async def test_a_fault_of_ours_is_told_while_that_is_possible(started):
     assert wire.transport.closed == started
 
 
+@pytest.mark.interpreted
 async def test_requests_ahead_of_their_turn_are_bounded(monkeypatch):
     monkeypatch.setattr(module, "MAX_WAITING", 100)
     held = _Held()
@@ -133,6 +134,7 @@ async def test_requests_ahead_of_their_turn_are_bounded(monkeypatch):
     assert wire.transport.reading
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("limit", ["MAX_HEAD", "MAX_BODY"])
 async def test_what_is_large_is_left_to_uvicorn(monkeypatch, limit):
     monkeypatch.setattr(module, limit, 20)
@@ -144,6 +146,7 @@ async def test_what_is_large_is_left_to_uvicorn(monkeypatch, limit):
     assert slow.other.data == request
 
 
+@pytest.mark.interpreted
 async def test_an_idle_connection_is_closed_in_the_end(monkeypatch):
     monkeypatch.setattr(module, "KEEP_ALIVE_S", 0.05)
     held = _Held()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from router.fleet import Fleet, lingering
 from router.fleet.lingering import Lingering
 from tests.fakes.gateway import HandClock, record
@@ -49,6 +51,7 @@ async def test_a_left_plain_request_is_busy_until_the_worker_is_not():
     assert fleet.in_flight("plain") == 1
 
 
+@pytest.mark.interpreted
 async def test_patience_ends(monkeypatch):
     monkeypatch.setattr(lingering, "GIVE_UP_S", 0.0)
     fleet = _fleet()
@@ -58,6 +61,7 @@ async def test_patience_ends(monkeypatch):
     assert fleet.in_flight("plain") == 0
 
 
+@pytest.mark.interpreted
 async def test_its_task_looks_while_there_is_something_to_look_for(monkeypatch):
     monkeypatch.setattr(lingering, "PROBE_S", 0.0)
     fleet = _fleet()

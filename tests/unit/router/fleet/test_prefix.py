@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from router.fleet import prefix
 from router.fleet.prefix import Chain, PrefixIndex, read_chain
 from tests.fakes.gateway import record
@@ -87,6 +89,7 @@ def test_trust_follows_what_the_worker_reports():
     assert index.cached_tokens([worker], chain, 100.0)["plain"] > 99.0
 
 
+@pytest.mark.interpreted
 def test_memory_is_bounded(monkeypatch):
     monkeypatch.setattr(prefix, "BOUNDARIES_PER_WORKER", 8)
     monkeypatch.setattr(prefix, "HOMES", 8)

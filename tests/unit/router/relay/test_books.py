@@ -36,6 +36,7 @@ class _Test:
         self.flight.reader = lambda: Account(Timings(cache_n=0, prompt_n=9, predicted_n=3), 9, 3)
 
 
+@pytest.mark.interpreted
 def test_a_good_answer_teaches_where_the_prompt_lives():
     test = _Test()
     test.flight.succeed()
@@ -46,6 +47,7 @@ def test_a_good_answer_teaches_where_the_prompt_lives():
     assert len(test.outcomes) == 1
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("asked", [Delivery.STREAM, Delivery.ASSEMBLED, Delivery.WHOLE])
 def test_a_client_that_left_leaves_a_busy_worker(asked):
     test = _Test()
@@ -57,6 +59,7 @@ def test_a_client_that_left_leaves_a_busy_worker(asked):
     assert test.prefixes.home("conv") is None
 
 
+@pytest.mark.interpreted
 def test_before_the_worker_was_asked_there_is_nothing_to_wait_for():
     test = _Test()
     test.flight.finish()

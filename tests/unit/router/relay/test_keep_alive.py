@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from router.relay.keep_alive import COMMENT, KeepAlive
 from tests.fakes.gateway import request
 from tests.support.waiting import until
@@ -29,6 +31,7 @@ class _Flight:
         return []
 
 
+@pytest.mark.interpreted
 async def test_it_opens_the_stream_and_goes_on_until_stopped():
     client = _Client()
     async with asyncio.TaskGroup() as group:
@@ -41,6 +44,7 @@ async def test_it_opens_the_stream_and_goes_on_until_stopped():
     assert COMMENT.startswith(b":")
 
 
+@pytest.mark.interpreted
 async def test_an_answer_in_time_leaves_the_stream_unopened():
     client = _Client()
     async with asyncio.TaskGroup() as group:
@@ -52,6 +56,7 @@ async def test_an_answer_in_time_leaves_the_stream_unopened():
     assert not client.started
 
 
+@pytest.mark.interpreted
 async def test_a_plain_request_is_never_opened_early():
     client = _Client()
     async with asyncio.TaskGroup() as group:

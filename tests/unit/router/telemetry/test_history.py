@@ -44,6 +44,7 @@ def test_unknown_draft_counts_are_not_zero() -> None:
     assert "draft_n" not in only(book)
 
 
+@pytest.mark.interpreted
 def test_what_does_not_fit_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "MAX_PENDING", 1)
     book = Book()

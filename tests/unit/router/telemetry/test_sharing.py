@@ -115,6 +115,7 @@ async def test_a_batch_whose_answer_was_lost_is_not_counted_twice():
     assert (await store.totals())[TotalName("tiny", "prose", "mtp-n3")]["requests"] == 4
 
 
+@pytest.mark.interpreted
 async def test_rows_that_wait_are_bounded(monkeypatch):
     monkeypatch.setattr("router.telemetry.sharing.MAX_ROWS", 3)
     gateway = Gateway(MemoryStatsStore())

@@ -91,6 +91,7 @@ def test_a_drop_of_half_is_told():
     assert any(model.observe(MTP, PROSE, 0, answer(20.0)) for _ in range(6))
 
 
+@pytest.mark.interpreted
 def test_forecasts_are_remembered_until_something_is_learned():
     model = SpeedModel()
     number = model.number(PROSE)
