@@ -110,7 +110,7 @@ def spread(workload_class: WorkloadClass, probability: float) -> dict[str, float
 def kind_scores(features: RequestFeatures) -> dict[str, float]:
     """Score by kind, summed over the features that speak for it."""
     scores = dict.fromkeys(CLASS_OF_KIND, 0.0) | dict(PRIOR)
-    for name in features.names & SCORES.keys():
+    for name in SCORES.keys() & features.names:
         kind, weight = SCORES[name]
         scores[kind] += weight
     return scores
@@ -154,7 +154,7 @@ class RuleClassifier:
 
     def explain(self, features: RequestFeatures) -> tuple[Contribution, ...]:
         """The scored features present, strongest first."""
-        found = sorted(features.names & SCORES.keys(), key=lambda name: (-SCORES[name][1], name))
+        found = sorted(SCORES.keys() & features.names, key=lambda name: (-SCORES[name][1], name))
         return tuple(
             Contribution(name, {CLASS_OF_KIND[SCORES[name][0]].value: SCORES[name][1]})
             for name in found
