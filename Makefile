@@ -71,7 +71,7 @@ test-engine: install-dev $(LLAMA)/.tools  ## builds a real llama-server (ten min
 
 NATIVE := $(VENV)-native
 
-native: $(NATIVE)/.installed  ## the same gateway with its request path compiled: a wheel in dist/, installed into .venv-native (four minutes; needs a C compiler)
+native: $(NATIVE)/.installed  ## the same gateway with its request path compiled: a wheel in dist/, installed into .venv-native (three minutes of compiling; needs a C compiler)
 
 $(NATIVE)/.installed: $(VENV)/.installed-dev $(shell find router classifier workers deploy/native -name '*.py' -o -name modules.txt)
 	$(BIN)/python deploy/native/build.py
