@@ -110,6 +110,7 @@ def test_the_shipped_artifact_is_served_and_small():
     assert SHIPPED.stat().st_size <= 500_000
 
 
+@pytest.mark.interpreted
 def test_rules_serve_where_nothing_is_shipped(monkeypatch, tmp_path):
     monkeypatch.setattr("classifier.artifact.SHIPPED", tmp_path / "none.json")
     assert isinstance(load(), RuleClassifier)
