@@ -43,7 +43,7 @@ class BadProfiles(ValueError):
 
 
 _DRAFT_LENGTH = re.compile(r"\bmtp [nkdb](\d+)\b")
-_MARGIN = re.compile(r"\b(margin|p[0.])")
+_MARGIN = re.compile(r"\bmargin")
 _COLUMNS = ("profile", "cell", "arm", "mode", "concurrency", "tok_s", "unit")
 
 
