@@ -47,8 +47,9 @@ class Outcome:
     stream: bool = False
     http_status: int = 0
     occupancy: int = 0  # requests in flight on the worker when this one began, itself included
+    batch: float = 0.0  # mean requests in flight on the worker meanwhile; 0: not known
     host: str = ""  # of that worker
-    beside: float = 0.0  # mean requests in flight on its host's other workers meanwhile
+    beside: float = 0.0  # how many of its host's other workers were busy meanwhile, on average
     context_tokens: int | None = None
     has_image: bool = False
     has_grammar: bool = False

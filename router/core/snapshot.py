@@ -66,7 +66,7 @@ class WorkerSnapshot:
 class FleetView:
     """All workers of one model, in a stable order.
 
-    `busy` counts the requests in flight on each host, on workers of whatever model.
+    `busy` counts the workers of each host that have anything in flight, of whatever model.
     """
 
     model: str
@@ -74,9 +74,9 @@ class FleetView:
     busy: Mapping[str, int] = field(default_factory=dict)
 
     def beside(self, worker: WorkerSnapshot) -> int:
-        """Requests in flight on the other workers of that worker's host."""
+        """How many of the other workers of that worker's host are busy."""
         host = worker.record.host
-        return max(0, self.busy.get(host, 0) - worker.occupancy) if host else 0
+        return max(0, self.busy.get(host, 0) - (worker.occupancy > 0)) if host else 0
 
     def find(self, name: str) -> WorkerSnapshot | None:
         """The worker of that name, or None."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from router.core import FleetView, WorkerSnapshot
 from router.fleet.breaker import Breaker
-from router.fleet.host_load import HostLoad
+from router.fleet.load import Load
 from router.fleet.pins import Pin, SlotPins
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Reservation:
         self.context_tokens = context_tokens
         self.produced = 0  # content events so far; the relay counts them
         self.occupancy = 0  # requests on the worker when this one began, itself included
-        self.began = (0.0, 0.0)  # when, and the request-seconds beside it until then
+        self.began = (0.0, 0.0, 0.0)  # when; busy seconds of its neighbours, request-seconds here
         self.on_trial = False  # whether it tells if a failed worker has recovered
         self.pin: Pin | None = None  # its slot, where tenants are kept apart
         self.pins: SlotPins | None = None  # who gave it
@@ -74,8 +74,12 @@ class Reservation:
         return self._fleet.in_flight(self.worker)
 
     def beside(self) -> float:
-        """Mean requests in flight on the other workers of its host since it began."""
+        """How many of its host's other workers were busy since it began, on average."""
         return self._fleet.beside(self)
+
+    def batch(self) -> float:
+        """Mean requests in flight on its worker since it began, itself included."""
+        return self._fleet.batch(self)
 
     def release(self) -> None:
         """Give the slot back; a second call does nothing."""
@@ -97,6 +101,7 @@ class _Worker:
 
     __slots__ = (
         "_at_rest",
+        "batch",
         "breaker",
         "elsewhere",
         "gone",
@@ -113,7 +118,8 @@ class _Worker:
         self.breaker = Breaker()
         self.pins = SlotPins()
         self.held: set[Reservation] = set()
-        self.load = HostLoad()  # its own share of its host's
+        self.load = Load()  # its own share of its host's: 1 while it has anything in flight
+        self.batch = Load()  # all it has in flight
         self.gone = False  # left the registry while requests were still running
         self.lease: int | None = None  # None: never leased
         self.shared = False  # whether slots must be leased before they are used
@@ -126,6 +132,10 @@ class _Worker:
         if self.lease is None:
             return 0 if self.shared else slots
         return min(slots, self.lease)
+
+    @property
+    def busy(self) -> bool:
+        return bool(self.held) or self.elsewhere > 0
 
     @property
     def ours_alone(self) -> bool:
@@ -195,7 +205,8 @@ class Fleet:
         self._model_of: dict[str, str] = {}
         self._by_model: dict[str, tuple[_Worker, ...]] = {}
         self._thinking: set[str] = set()
-        self._hosts: dict[str, HostLoad] = {}
+        self._hosts: dict[str, Load] = {}  # busy workers of each host
+        self._busy: dict[str, int] = {}  # the same, for views: replaced when it changes
         self.has_groups = False  # whether some workers cannot be resident together
         self._listeners: list[Callable[[WorkerRecord | None, bool], None]] = []
         self._reindex()
@@ -236,7 +247,7 @@ class Fleet:
         return FleetView(
             model=model,
             workers=snapshots,
-            busy={name: load.count for name, load in self._hosts.items()},
+            busy=self._busy,
         )
 
     def everything(self) -> tuple[WorkerSnapshot, ...]:
@@ -267,34 +278,47 @@ class Fleet:
             certain = tenant.names_slot and live.ours_alone
             reservation.pin = live.pins.take(tenant.name, live.record.slots, certain=certain)
         reservation.occupancy = len(live.held) + live.elsewhere
-        self._changed_load(live, 1)
+        self._weigh(live, busy=True)
         now = self._clock.monotonic()
-        reservation.began = (now, self._area_beside(live, now))
+        reservation.began = (now, self._area_beside(live, now), live.batch.area(now))
         return reservation
 
     def beside(self, reservation: Reservation) -> float:
-        """Mean requests in flight on the other workers of its host, since the request began."""
+        """How many of its host's other workers were busy since the request began, on average."""
         live = self._workers.get(reservation.worker)
-        (began, area), now = reservation.began, self._clock.monotonic()
+        (began, area, _), now = reservation.began, self._clock.monotonic()
         if live is None or now <= began:
             return 0.0
         return max(0.0, (self._area_beside(live, now) - area) / (now - began))
 
+    def batch(self, reservation: Reservation) -> float:
+        """Mean requests in flight on its worker since it began, itself included."""
+        live = self._workers.get(reservation.worker)
+        (began, _, area), now = reservation.began, self._clock.monotonic()
+        if live is None or now <= began:
+            return float(reservation.occupancy)
+        return max(1.0, (live.batch.area(now) - area) / (now - began))
+
     def _area_beside(self, live: _Worker, now: float) -> float:
-        """Request-seconds of the other workers of that one's host."""
+        """Busy seconds of the other workers of that one's host."""
         host = self._hosts.get(live.record.host)
         return host.area(now) - live.load.area(now) if host is not None else 0.0
 
-    def _changed_load(self, live: _Worker, by: int) -> None:
-        """So many requests more run on that worker, and on its host."""
-        now = self._clock.monotonic()
+    def _weigh(self, live: _Worker, *, busy: bool) -> None:
+        """Note what that worker has in flight, and whether it is a busy one of its host."""
+        now, host = self._clock.monotonic(), live.record.host
+        live.batch.set(len(live.held) + live.elsewhere, now)
+        by = busy - live.load.count
+        if not by:
+            return
         live.load.set(live.load.count + by, now)
-        host = live.record.host
-        if host:
-            load = self._hosts.setdefault(host, HostLoad())
-            load.set(load.count + by, now)
-            if not load.count:
-                del self._hosts[host]  # nobody counts from it any more
+        if not host:
+            return
+        load = self._hosts.setdefault(host, Load())
+        load.set(load.count + by, now)
+        self._busy = {**self._busy, host: load.count}
+        if not load.count:
+            del self._hosts[host], self._busy[host]  # nobody counts from it any more
 
     def in_flight(self, worker: str) -> int:
         """Slots that this gateway holds on `worker`."""
@@ -309,11 +333,11 @@ class Fleet:
         if live is None:
             return
         live.held.discard(reservation)
-        self._changed_load(live, -1)
+        self._weigh(live, busy=live.busy)
         if reservation.on_trial:
             live.breaker.abandoned()  # nothing happens if success or failure was told before
         if live.gone and not live.held:
-            self._changed_load(live, -live.load.count)
+            self._weigh(live, busy=False)
             del self._workers[reservation.worker]
             self._reindex()
         self._notify(live.record, released=True)
@@ -361,8 +385,8 @@ class Fleet:
             live.lease = leases.get(name)
             others = elsewhere.get(name, 0)
             if others != live.elsewhere:
-                self._changed_load(live, others - live.elsewhere)
                 live.elsewhere = others
+                self._weigh(live, busy=live.busy)
             if live.slots > before:
                 self._notify(live.record)
 
@@ -374,12 +398,11 @@ class Fleet:
             live.shared = self._shared
             return True
         returned, live.gone = live.gone, False
-        before, running = live.record, live.load.count
+        before = live.record
         if before.host != record.host:
-            self._changed_load(live, -running)
+            self._weigh(live, busy=False)
         live.record = record
-        if before.host != record.host:
-            self._changed_load(live, running)
+        self._weigh(live, busy=live.busy)
         if (before.started_at, before.pid, before.url) != (
             record.started_at,
             record.pid,
@@ -393,7 +416,7 @@ class Fleet:
         """Forget a worker, at once or after its last request; whether anything changed."""
         live = self._workers[name]
         if not live.held:
-            self._changed_load(live, -live.load.count)
+            self._weigh(live, busy=False)
             del self._workers[name]
             return True
         was_there, live.gone = not live.gone, True

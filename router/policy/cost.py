@@ -1,13 +1,14 @@
 """Predicted marginal seconds of one request on one worker, by part.
 
-T = queue + prefill + decode (+ what the neighbours in the batch lose). Leaving the worker that
-holds the conversation is priced by its prefill: nothing of the prompt is cached elsewhere.
+T = queue + prefill + decode (+ what others lose: those in the batch, or those of the host's other
+workers). Leaving the worker that holds the conversation is priced by its prefill: nothing of the
+prompt is cached elsewhere.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from router.core import CostEstimate
@@ -51,6 +52,7 @@ class Prepared:
     median: float  # output tokens that half of such answers exceed
     certain: float  # variance of ln(seconds) that no knowledge of speeds can remove
     reach: Reach = AS_MODELLED  # of the forecast interval, as answers have shown it to be needed
+    left: dict[str, float] = field(default_factory=dict)  # of each host, see CostModel._left
 
 
 class Price(NamedTuple):
@@ -150,9 +152,8 @@ class CostModel:
             group += seconds * common
             variance += seconds * unsure
             weight += part.probability * samples
-        slowing = self._known.surroundings.expected(
-            record.host, request.model, request.view.beside(worker)
-        )
+        beside = request.view.beside(worker)
+        slowing = self._known.surroundings.expected(record.host, request.model, beside, load)
         if slowing is not UNDISTURBED:
             times = slowing.times
             decode, contrast, group, variance = (
@@ -169,7 +170,9 @@ class CostModel:
         if worker.in_flight >= worker.slots:
             fixed = _queue(worker, speed, prepared.tokens)
         elif worker.remaining_tokens:
-            others = _externality(forecasts, prepared.parts[0], worker, load)
+            others = slowing.times * _externality(forecasts, prepared.parts[0], worker, load)
+        elif beside and not load:
+            others = self._burden(prepared, record.host, beside, version)
         queue = fixed
         fresh = request.prompt_tokens - request.cached_tokens.get(record.name, 0.0)
         prefill = self._known.prompts.seconds(record.spec_hash, fresh) if fresh > 0.0 else 0.0
@@ -181,6 +184,31 @@ class CostModel:
         estimate = CostEstimate(queue, 0.0, prefill, decode, swap, others, interval, speed, weight)
         spread, shared = math.sqrt(contrast * decode), math.sqrt(group * decode)  # decode x sd
         return Price(worker, estimate, fixed + decode + others, spread, shared)
+
+    def _burden(self, prepared: Prepared, host: str, beside: int, version: int) -> float:
+        """Seconds that the busy workers of a host lose together when one more becomes busy."""
+        model, around = prepared.request.model, self._known.surroundings
+        before, after = (around.slowing(host, model, n).times for n in (beside - 1, beside))
+        if after <= before:
+            return 0.0
+        left = prepared.left.get(host)
+        if left is None:
+            left = prepared.left[host] = self._left(prepared, host, version)
+        return left * (after - before)
+
+    def _left(self, prepared: Prepared, host: str, version: int) -> float:
+        """Seconds of decoding that a host's workers of this model have in flight, each alone."""
+        request, part = prepared.request, prepared.parts[0]
+        seconds = 0.0
+        for worker in request.view.workers:
+            if not worker.remaining_tokens or worker.record.host != host or worker.arm is not None:
+                continue
+            arm = (request.model, worker.speed_key, worker.mode)
+            forecasts = self._known.speeds.forecasts(arm, version)
+            bucket = (worker.occupancy - 1).bit_length()
+            pace = forecasts.get(part.text, part.number, bucket)[0]
+            seconds += pace * sum(worker.remaining_tokens)
+        return seconds
 
 
 def _swap(worker: WorkerSnapshot) -> float:

@@ -207,6 +207,7 @@ class Flight:
             stream=request.stream,
             http_status=self.http_status,
             occupancy=self.reservation.occupancy if self.reservation is not None else 0,
+            batch=self.reservation.batch() if self.reservation is not None else 0.0,
             host=self.reservation.record.host if self.reservation is not None else "",
             beside=self.reservation.beside() if self.reservation is not None else 0.0,
             context_tokens=_context(account.timings),

@@ -207,7 +207,8 @@ def _outcome(row: Mapping[str, Any]) -> Outcome:
         worker_key=served["worker"],
         fingerprint=row["fingerprint"],
         occupancy=served["occupancy"],
-        host=served.get("host", ""),  # logs of older versions have neither
+        batch=float(served.get("batch", 0.0)),  # logs of older versions have none of these three
+        host=served.get("host", ""),
         beside=float(served.get("beside", 0.0)),
         context_tokens=request.get("context_tokens"),
         has_image=request["image"],

@@ -173,6 +173,7 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
         "worker_key": outcome.worker_key,
         "mode": outcome.mode,
         "occupancy": outcome.occupancy,
+        "batch": outcome.batch,
         "host": outcome.host,
         "beside": outcome.beside,
         "queue_s": outcome.queue_s,

@@ -157,7 +157,8 @@ class Knowledge:
 
     def _as_alone(self, outcome: Outcome) -> Outcome:
         """The outcome as it would have been on an otherwise idle host; learns the difference."""
-        self.surroundings.met(outcome.host, outcome.beside)
+        company = outcome.beside + max(0.0, (outcome.batch or outcome.occupancy) - 1.0)
+        self.surroundings.met(outcome.host, company)
         if not outcome.beside:
             return outcome
         host, model = outcome.host, outcome.model
@@ -177,7 +178,7 @@ class Knowledge:
             return None
         arm = Arm(outcome.model, outcome.worker_key, outcome.mode)
         text = text_of(outcome.classification, outcome.context_tokens or 0, outcome.has_image)
-        expected = self.speeds.predict(arm, text, occupancy_bucket(outcome.occupancy))
+        expected = self.speeds.predict(arm, text, _bucket(outcome))
         return math.log(v) - expected.ln_v, expected.variance
 
     def _observe_prompt(self, outcome: Outcome, what: Classification) -> None:
@@ -192,7 +193,7 @@ class Knowledge:
     def _observe_speed(self, outcome: Outcome, what: Classification) -> None:
         arm = Arm(outcome.model, outcome.worker_key, outcome.mode)
         text = text_of(what, outcome.context_tokens or 0, outcome.has_image)
-        bucket = occupancy_bucket(outcome.occupancy)
+        bucket = _bucket(outcome)
         residuals = self.speeds.residuals(arm, text, bucket, outcome.timings)
         changed = self.speeds.observe(arm, text, bucket, outcome.timings)
         if residuals:
@@ -210,6 +211,11 @@ class Knowledge:
             key = length_key(outcome.model, what, outcome.fingerprint)
             cut = outcome.finish_reason == "length"
             self.lengths.observe(key, what.expected_output_tokens, tokens, cut=cut)
+
+
+def _bucket(outcome: Outcome) -> int:
+    """Of how many shared the worker while it answered: most may have come after it began."""
+    return occupancy_bucket(round(outcome.batch) or outcome.occupancy)
 
 
 def _properties(outcome: Outcome, text: Text, bucket: int) -> dict[str, str]:

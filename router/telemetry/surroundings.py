@@ -1,8 +1,9 @@
-"""How much busy neighbours slow a worker: requests in flight on its host's other workers.
+"""How much busy neighbours slow a worker: other workers of its host with requests in flight.
 
 Workers of one host share cores, memory and heat, seldom all of them. What a worker does on an idle
 host is kept in `router.telemetry.speeds`; here stands how much less it does beside so many others:
-nothing where each has a device of its own.
+nothing where each has a device of its own. Workers are counted, not their requests: one process
+computes its batch at once, in threads it has anyway.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _NOISE: Final = 0.25  # neighbours come and go while an answer is made
 _HOST_SD: Final = 0.35  # twice as many on as many cores halve the speed: two of these
 _MODEL_SD: Final = 0.10  # and models of one host differ little in that
+_RECENT: Final = 0.25  # what the last request counts in the mean of the last few
 
 
 class Slowing(NamedTuple):
@@ -27,8 +29,6 @@ class Slowing(NamedTuple):
     variance: float
 
 
-_RECENT: Final = 0.25  # what the last request counts in the mean of the last few
-
 UNDISTURBED: Final = Slowing(1.0, 0.0)
 
 
@@ -37,16 +37,18 @@ class Surroundings:
 
     def __init__(self) -> None:
         self.table = EffectTable(Shape(noise_sd=_NOISE))
-        self._usual: dict[str, float] = {}  # mean neighbours of each host's last few requests
+        self._usual: dict[str, float] = {}  # other requests beside each host's last few
         self._made: dict[tuple[str, str, int], Slowing] = {}
         self._version = -1
 
-    def expected(self, host: str, model: str, beside: int) -> Slowing:
+    def expected(self, host: str, model: str, beside: int, in_flight: int) -> Slowing:
         """What a request must reckon with that begins beside so many others.
 
-        More may come: it will hardly have fewer neighbours than the last few requests had.
+        More may come: it will hardly have less company than the last few requests had. Of that
+        company, what the worker has in flight itself is no neighbour.
         """
-        return self.slowing(host, model, max(beside, self._usual.get(host, 0.0)))
+        company = self._usual.get(host, 0.0) - in_flight
+        return self.slowing(host, model, max(beside, company))
 
     def slowing(self, host: str, model: str, beside: float) -> Slowing:
         """What so many neighbours (a mean over the request's time) do."""
@@ -63,11 +65,11 @@ class Surroundings:
             found = self._made[key] = Slowing(math.exp(-guess.mean), guess.variance)
         return found
 
-    def met(self, host: str, beside: float) -> None:
-        """A request had so many neighbours."""
+    def met(self, host: str, others: float) -> None:
+        """A request had so many others on its host, in its own batch or beside it."""
         if host:
             usual = self._usual.get(host, 0.0)
-            self._usual[host] = usual + _RECENT * (beside - usual)
+            self._usual[host] = usual + _RECENT * (others - usual)
 
     def observe(
         self, host: str, model: str, beside: float, *, off: float, unsure: float, weight: float
@@ -77,7 +79,7 @@ class Surroundings:
         Args:
             host: of the worker that answered.
             model: that answered.
-            beside: mean requests in flight on the host's other workers.
+            beside: how many of the host's other workers were busy, on average.
             off: ln of its speed over that expected on an idle host.
             unsure: variance of that expectation; what is not known of the worker says little here.
             weight: of the answer, at most 1.

@@ -219,28 +219,45 @@ def _two_hosts() -> tuple[Fleet, HandClock]:
     return fleet, clock
 
 
-def test_a_request_knows_how_many_ran_beside_it_on_its_host_meanwhile():
+def test_a_request_knows_how_many_workers_were_busy_beside_its_own_meanwhile():
     fleet, clock = _two_hosts()
     fleet.reserve("c")
     mine = fleet.reserve("a")
     clock.now += 2.0
-    other = fleet.reserve("b")
+    others = [fleet.reserve("b"), fleet.reserve("b")]  # one busy worker, however many it serves
     fleet.reserve("a")  # in its own batch, not beside it
     clock.now += 2.0
-    other.release()
+    for other in others:
+        other.release()
     clock.now += 4.0
     assert mine.beside() == pytest.approx(2.0 / 8.0)
 
 
-def test_a_view_counts_what_runs_on_each_host_whatever_the_model():
+def test_a_request_knows_how_many_shared_its_worker_whoever_came_first():
+    fleet, clock = _two_hosts()
+    first = fleet.reserve("a")
+    clock.now += 1.0
+    second = fleet.reserve("a")
+    assert (first.occupancy, second.occupancy) == (1, 2)
+    clock.now += 3.0
+    assert (first.batch(), second.batch()) == (pytest.approx(1.75), pytest.approx(2.0))
+    second.release()
+    clock.now += 3.0
+    assert first.batch() == pytest.approx(10.0 / 7.0)
+    assert fleet.reserve("c").batch() == 1.0  # no time has passed
+
+
+def test_a_view_counts_the_busy_workers_of_each_host_whatever_their_model():
     fleet, _ = _two_hosts()
     held = [fleet.reserve("a"), fleet.reserve("b")]
     fleet.set_leases({"a": 2, "b": 2, "c": 2}, {"b": 3})
     view = fleet.view("tiny")
-    assert view.busy == {"box": 5}
-    assert [view.beside(worker) for worker in view.workers] == [4, 0]
+    assert view.busy == {"box": 2}
+    assert [view.beside(worker) for worker in view.workers] == [1, 0]
     for reservation in held:
         reservation.release()
+    assert fleet.view("tiny").busy == {"box": 1}  # other gateways' requests
+    assert view.busy == {"box": 2}
     fleet.set_leases({}, {})
     assert fleet.view("tiny").busy == {}
 

@@ -154,3 +154,22 @@ def test_busy_neighbours_slow_every_part_and_widen_the_interval():
     assert estimates[0] == estimates[1]
     widths = [math.log(e.interval_s[1] / e.interval_s[0]) for e in estimates]
     assert widths[2] > 1.2 * widths[1]
+
+
+def test_making_another_worker_busy_costs_what_its_neighbours_lose_joining_one_does_not():
+    alone = [outcome(at=1_700_000_000.0 + i, tokens_per_second=80.0, host="box") for i in range(30)]
+    beside = [
+        replace(o, beside=1.0, wall_time=o.wall_time + 60.0, timings=o.timings.faster(0.5))
+        for o in alone
+    ]
+    model = learned(*alone, *beside)
+    on_box = {"host": "box"}
+    idle = snapshot("idle", "mtp-n3", record=on_box)
+    busy = snapshot("busy", "mtp-n3", in_flight=1, remaining_tokens=(200.0,), record=on_box)
+    view = FleetView("tiny", (idle, busy), {"box": 1})
+    opened, joined = price(model, question(view=view), idle, busy)
+    # 200 tokens at 80 a second take 2.5 s alone, and twice that beside one more.
+    assert opened.externality_s == pytest.approx(2.5, rel=0.15)
+    assert joined.externality_s < 0.5 * opened.externality_s
+    apart = question(view=FleetView("tiny", (idle, busy)))  # nobody busy on its host
+    assert price(model, apart, idle).externality_s == 0.0

@@ -140,6 +140,19 @@ def test_a_worker_never_seen_alone_is_known_with_its_neighbours():
     assert math.exp(alone) / beside == pytest.approx(40.0, rel=0.1)
 
 
+def test_an_answer_that_others_joined_tells_of_the_load_it_had():
+    knowledge = Knowledge()
+    for number in range(30):
+        at = START + number
+        knowledge.observe(outcome(at=at, tokens=400, tokens_per_second=80.0, batch=1.0))
+        joined = outcome(at=at, tokens=400, tokens_per_second=40.0, occupancy=1, batch=1.8)
+        knowledge.observe(joined)
+    arm, text, _ = _of(outcome())
+    alone, shared = (knowledge.speeds.predict(arm, text, bucket).ln_v for bucket in (0, 1))
+    assert math.exp(alone) == pytest.approx(80.0, rel=0.05)
+    assert math.exp(shared) == pytest.approx(40.0, rel=0.05)
+
+
 def _of(finished):
     arm = Arm(finished.model, finished.worker_key, finished.mode)
     return arm, text_of(finished.classification, 0, has_image=False), 0

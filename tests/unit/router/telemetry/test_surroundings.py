@@ -46,12 +46,14 @@ def test_another_model_of_the_host_knows_as_well_another_host_does_not():
     assert around.slowing("elsewhere", "m", 1.0).times == 1.0
 
 
-def test_a_request_reckons_with_as_many_neighbours_as_the_last_few_had():
+def test_a_request_reckons_with_as_much_company_as_the_last_few_had():
     around = _taught(3.0, -0.6)
-    assert around.expected("box", "m", 0) is UNDISTURBED
+    assert around.expected("box", "m", 0, 0) is UNDISTURBED
     for _ in range(12):
         around.met("box", 3.0)
-    assert around.expected("box", "m", 0) == around.slowing("box", "m", 3.0)
+    assert around.expected("box", "m", 0, 0) == around.slowing("box", "m", 3.0)
+    assert around.expected("box", "m", 0, 3) is UNDISTURBED  # they would share its batch
+    assert around.expected("box", "m", 3, 3) == around.slowing("box", "m", 3.0)
     for _ in range(12):
         around.met("box", 0.0)
-    assert around.expected("box", "m", 0) is UNDISTURBED
+    assert around.expected("box", "m", 0, 0) is UNDISTURBED

@@ -1,10 +1,10 @@
-"""How busy a host was over a time: the integral of its requests in flight, by seconds."""
+"""How much there was of something over a time: the integral of a count, by seconds."""
 
 from __future__ import annotations
 
 
-class HostLoad:
-    """Requests in flight now, and request-seconds since ever. Times are monotonic seconds."""
+class Load:
+    """A count now, and its count-seconds since ever. Times are monotonic seconds."""
 
     __slots__ = ("_area", "_since", "count")
 
@@ -14,11 +14,11 @@ class HostLoad:
         self._since = 0.0
 
     def set(self, count: int, now: float) -> None:
-        """From now on so many are in flight."""
+        """From now on there are so many."""
         self._area = self.area(now)
         self._since = now
         self.count = count
 
     def area(self, now: float) -> float:
-        """Request-seconds up to now; the difference of two over their time is the mean load."""
+        """Count-seconds up to now; the difference of two over their time is the mean."""
         return self._area + self.count * (now - self._since)

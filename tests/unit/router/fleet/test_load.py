@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from router.fleet.host_load import HostLoad
+from router.fleet.load import Load
 
 
-def test_the_area_is_requests_times_seconds():
-    load = HostLoad()
+def test_the_area_is_the_count_times_seconds():
+    load = Load()
     load.set(2, 10.0)
     before = load.area(12.0)
     load.set(3, 14.0)
