@@ -1,10 +1,9 @@
 """What is assumed of a mode before it was measured: mild relative decode speeds, AR = 1.
 
-Source: the prior table of the policy design, from 25 public setups, but for two rows. Block drafters
-of a fixed length on prose (0.9 there) are one machine's; public setups measured 1.7, 1.6, 1.3, 0.9.
-DSpark on code and lists (1.5 there): 1.3, 1.8 and 2.1.
-Measurement decides; these only choose the first few requests. Kinds stand in for classes where only
-a kind is known.
+Source: the prior table of the policy design, from 25 public setups, but for two rows. What it says
+of block drafters of a fixed length on prose (0.9) is one machine's; public setups measured 1.7,
+1.6, 1.3 and 0.9; of DSpark on code and lists (1.5 there) 1.3, 1.8 and 2.1. Measurement decides;
+these only choose the first few requests. Kinds stand in for classes where only a kind is known.
 """
 
 from __future__ import annotations
