@@ -101,18 +101,45 @@ NEGATED: Final = frozenset(
 NEGATION_WORDS: Final = 5
 
 
+class _Pairs(dict[str, dict[str, str]]):
+    """The name of two concepts, by the first, then by the second: made once, there are few."""
+
+    def __init__(self, sign: str) -> None:
+        super().__init__()
+        self.sign = sign
+
+    def __missing__(self, first: str) -> dict[str, str]:
+        made = self[first] = _Seconds(first + self.sign)
+        return made
+
+
+class _Seconds(dict[str, str]):
+    def __init__(self, begin: str) -> None:
+        super().__init__()
+        self.begin = begin
+
+    def __missing__(self, second: str) -> str:
+        made = self[second] = self.begin + second
+        return made
+
+
+_ALONE: Final = _Seconds("c:")
+_NEAR: Final = _Pairs(">")
+_GOVERNED: Final = _Pairs("*")
+
+
 def add_concepts(hits: Sequence[Hit], out: list[str]) -> None:
     """Concepts, neighbours, and the lead (the first verb-like concept) with what it governs."""
     last_at, last = -99, ""
     lead, lead_at = "", 0
     for at, concept in hits:
-        out.append("c:" + concept)
+        out.append(_ALONE[concept])
         if at - last_at <= NEAR_WORDS:
-            out.append(f"{last}>{concept}")
+            out.append(_NEAR[last][concept])
         last_at, last = at, concept
         if lead:
             if at - lead_at <= REACH_WORDS and concept in OBJECTS:
-                out.append(f"{lead}*{concept}")
+                out.append(_GOVERNED[lead][concept])
         elif at < LEAD_WORDS and concept in LEADS:
             lead, lead_at = concept, at
             out.append("lead:" + concept)
