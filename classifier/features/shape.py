@@ -173,9 +173,8 @@ def _add_phrases(text: PromptText, concepts: Sequence[str], out: list[str]) -> N
     """A choice between named answers, and "how do I do this" (about code or not)."""
     if _offers_choice(text, concepts):
         out.append("x:choice")
-    if "LENGTH" in concepts:
-        if _says(f"{text.first}\n{text.last}".lower(), _ONE_WORD):
-            out.append("x:oneword")
+    if "LENGTH" in concepts and _says(f"{text.first}\n{text.last}".lower(), _ONE_WORD):
+        out.append("x:oneword")
     if "HOW" not in concepts and "WHAT" not in concepts:
         return
     start = text.first[:_PHRASE_CHARS].lower()

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from router.core import CostEstimate
 from router.policy.calibration import AS_MODELLED, IntervalCalibration, Reach
 from router.telemetry.knowledge import length_key, text_of
-from router.telemetry.speeds import Text
 from router.telemetry.surroundings import UNDISTURBED
 from workers.state import WorkerState
 
@@ -25,7 +24,8 @@ if TYPE_CHECKING:
     from router.policy.base import PolicyInput
     from router.telemetry.knowledge import Knowledge
     from router.telemetry.lengths import Length
-    from router.telemetry.speeds import Forecasts
+    from router.telemetry.speeds import Forecasts, Text
+    from router.telemetry.surroundings import Slowing
 
 _Z90 = 1.6449  # half of a 90 % interval in standard deviations
 _NOISE = 0.2  # spread of ln v between like requests
@@ -96,17 +96,17 @@ class CostModel:
 
     def _mixture(self, shares: Mapping[str, float], top: Text, tokens: float) -> tuple[Part, ...]:
         """The classes worth considering: an unsure classifier widens the mixture."""
-        number = self._known.speeds.number
-        name = top.workload_class
-        likely = [n for n, share in shares.items() if share >= self._min_probability or n == name]
+        speeds = self._known.speeds
+        number = speeds.number(top)
+        name, least = top.workload_class, self._min_probability
+        likely = [row for row in shares.items() if row[1] >= least or row[0] == name]
         if len(likely) <= 1:
-            return (Part(top, number(top), 1.0, tokens),)
-        total = sum(shares[n] for n in likely) or 1.0
+            return (Part(top, number, 1.0, tokens),)
+        total = sum([share for _, share in likely]) or 1.0
         parts = []
-        for n in likely:
-            text = top if n == name else Text(n, "", *top[2:])
-            share = shares[n] / total
-            parts.append(Part(text, number(text), share, share * tokens))
+        for other, share in likely:
+            text, known = (top, number) if other == name else speeds.sibling(top, number, other)
+            parts.append(Part(text, known, share / total, share / total * tokens))
         return tuple(parts)
 
     def shortlist(
@@ -153,7 +153,7 @@ class CostModel:
             variance += seconds * unsure
             weight += part.probability * samples
         beside = request.view.beside(worker)
-        slowing = self._known.surroundings.expected(record.host, request.model, beside, load)
+        slowing = self._slowing(request, record.host, beside, load)
         if slowing is not UNDISTURBED:
             times = slowing.times
             decode, contrast, group, variance = (
@@ -184,6 +184,10 @@ class CostModel:
         estimate = CostEstimate(queue, 0.0, prefill, decode, swap, others, interval, speed, weight)
         spread, shared = math.sqrt(contrast * decode), math.sqrt(group * decode)  # decode x sd
         return Price(worker, estimate, fixed + decode + others, spread, shared)
+
+    def _slowing(self, request: PolicyInput, host: str, beside: int, load: int) -> Slowing:
+        around = self._known.surroundings
+        return around.expected(host, request.model, beside, load) if host else UNDISTURBED
 
     def _burden(self, prepared: Prepared, host: str, beside: int, version: int) -> float:
         """Seconds that the busy workers of a host lose together when one more becomes busy."""

@@ -23,11 +23,9 @@ class Hysteresis:
         self._tie = tie_margin
         self._last: OrderedDict[Hashable, str] = OrderedDict()
 
-    def at_home(
-        self, names: Sequence[str], totals: Sequence[float], home: str | None
-    ) -> int | None:
+    def at_home(self, names: Sequence[str], totals: Sequence[float], home: str) -> int | None:
         """Index of the conversation's home if leaving it does not gain the margin."""
-        if home is None or home not in names:
+        if home not in names:
             return None
         # A worker with several arms holds the conversation in all of them.
         index = min((i for i, n in enumerate(names) if n == home), key=totals.__getitem__)

@@ -98,12 +98,13 @@ class LearnedPolicy:
     def _select(self, request: PolicyInput, prices: Sequence[Price]) -> tuple[int, Reason, float]:
         if len(prices) == 1:
             return 0, _only(request), 1.0
-        names = [price.worker.name for price in prices]
         totals = [price.total for price in prices]
-        home = self._hysteresis.at_home(names, totals, request.home)
-        if home is not None:
-            best = min(range(len(totals)), key=totals.__getitem__)
-            return home, Reason.AFFINITY if best != home else Reason.PREDICTED_FASTEST, 1.0
+        if request.home is not None:
+            names = [price.worker.name for price in prices]
+            home = self._hysteresis.at_home(names, totals, request.home)
+            if home is not None:
+                best = min(range(len(totals)), key=totals.__getitem__)
+                return home, Reason.AFFINITY if best != home else Reason.PREDICTED_FASTEST, 1.0
         return self._compete(request, prices, totals)
 
     def _compete(

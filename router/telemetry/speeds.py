@@ -161,6 +161,7 @@ class SpeedModel:
         }
         self._factored: set[str] = set()  # models whose drafters report their drafts
         self._numbers: dict[Text, int] = {}
+        self._siblings: dict[tuple[int, str], tuple[Text, int]] = {}
         self._forecasts: dict[tuple[str, str, str], Forecasts] = {}
 
     @property
@@ -175,8 +176,18 @@ class SpeedModel:
         if found is None:
             if len(self._numbers) >= _MAX_TEXTS:
                 self._numbers.clear()
+                self._siblings.clear()
                 self._forecasts.clear()
             found = self._numbers[text] = len(self._numbers)
+        return found
+
+    def sibling(self, text: Text, number: int, workload_class: str) -> tuple[Text, int]:
+        """The text, and its number, that is like `text` (of that number) but of another class."""
+        found = self._siblings.get((number, workload_class))
+        if found is None:
+            other = Text(workload_class, "", *text[2:])
+            found = other, self.number(other)
+            self._siblings[number, workload_class] = found
         return found
 
     def forecasts(self, arm: tuple[str, str, str], version: int) -> Forecasts:
