@@ -20,6 +20,7 @@ _NOISE: Final = 0.25  # neighbours come and go while an answer is made
 _HOST_SD: Final = 0.35  # twice as many on as many cores halve the speed: two of these
 _MODEL_SD: Final = 0.10  # and models of one host differ little in that
 _RECENT: Final = 0.25  # what the last request counts in the mean of the last few
+_MAX_HOSTS: Final = 1024  # pods come and go under new names
 
 
 class Slowing(NamedTuple):
@@ -67,9 +68,12 @@ class Surroundings:
 
     def met(self, host: str, others: float) -> None:
         """A request had so many others on its host, in its own batch or beside it."""
-        if host:
-            usual = self._usual.get(host, 0.0)
-            self._usual[host] = usual + _RECENT * (others - usual)
+        if not host:
+            return
+        usual = self._usual.get(host, 0.0)
+        if not usual and len(self._usual) >= _MAX_HOSTS:
+            self._usual.clear()  # the next few requests of each tell it again
+        self._usual[host] = usual + _RECENT * (others - usual)
 
     def observe(
         self, host: str, model: str, beside: float, *, off: float, unsure: float, weight: float

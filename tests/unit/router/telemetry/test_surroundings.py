@@ -49,6 +49,8 @@ def test_another_model_of_the_host_knows_as_well_another_host_does_not():
 def test_a_request_reckons_with_as_much_company_as_the_last_few_had():
     around = _taught(3.0, -0.6)
     assert around.expected("box", "m", 0, 0) is UNDISTURBED
+    for number in range(1500):
+        around.met(f"pod-{number}", 3.0)  # hosts that are gone
     for _ in range(12):
         around.met("box", 3.0)
     assert around.expected("box", "m", 0, 0) == around.slowing("box", "m", 3.0)
