@@ -203,6 +203,7 @@ class FleetRun:
             worker_key=machine.spec.name,
             conversation=job.session,
             occupancy=min(job.occupancy, machine.spec.slots),
+            batch=machine.batch(job),
             context_tokens=job.prompt_tokens,
             queue_s=job.started_at - job.asked_at,
             total_s=now - job.asked_at,

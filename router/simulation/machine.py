@@ -33,6 +33,7 @@ class Job:
     asked_at: float
     decision: RoutingDecision | None = None
     occupancy: int = 0
+    busy_before: float = 0.0  # request-seconds of its machine until it started
     fresh_tokens: int = 0
     started_at: float = 0.0
     decoding_at: float | None = None
@@ -63,6 +64,7 @@ class Machine:
     _running: list[tuple[float, int, Job]] = field(default_factory=list)
     _lone: float = 0.0  # lone seconds that every running request has had so far
     _since: float = 0.0
+    _busy: float = 0.0  # request-seconds so far
     _turn: int = 0
     _count: int = 0
     _shares: dict[int, float] = field(default_factory=dict)
@@ -96,6 +98,11 @@ class Machine:
     def remaining(self) -> list[Job]:
         """The requests running now."""
         return [job for _, _, job in self._running]
+
+    def batch(self, job: Job) -> float:
+        """Mean requests running while that one did, which has just ended."""
+        seconds = self.env.now - job.started_at
+        return (self._busy - job.busy_before) / seconds if seconds > 0.0 else 1.0
 
     def accept(self, job: Job) -> None:
         """Take a request; it waits if no slot is free."""
@@ -140,6 +147,7 @@ class Machine:
     def _start(self, job: Job) -> None:
         self._advance()
         job.started_at = self.env.now
+        job.busy_before = self._busy
         job.fresh_tokens = max(1, job.prompt_tokens - self.cached(job.session))
         speed = self.lone_speed(job.turn.workload_class) * math.exp(job.turn.noise)
         job.decode_work = (job.turn.tokens - 1) / speed
@@ -152,7 +160,9 @@ class Machine:
 
     def _advance(self) -> None:
         if self._running:
-            self._lone += (self.env.now - self._since) * self.share(len(self._running))
+            passed, parallel = self.env.now - self._since, len(self._running)
+            self._lone += passed * self.share(parallel)
+            self._busy += passed * parallel
         self._since = self.env.now
 
     def _plan(self) -> None:
