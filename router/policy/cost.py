@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from router.telemetry.lengths import Length
     from router.telemetry.speeds import Forecasts, Text
     from router.telemetry.surroundings import Slowing
+    from workers.record import WorkerRecord
 
 _Z90 = 1.6449  # half of a 90 % interval in standard deviations
 _NOISE = 0.2  # spread of ln v between like requests
@@ -167,6 +168,7 @@ class CostModel:
             )
         fixed = others = 0.0
         speed = prepared.tokens / decode
+        prefill = slowing.times * self._prefill(request, record)
         if worker.in_flight >= worker.slots:
             fixed = _queue(worker, speed, prepared.tokens)
         elif worker.remaining_tokens:
@@ -174,9 +176,6 @@ class CostModel:
         elif beside and not load:
             others = self._burden(prepared, record.host, beside, version)
         queue = fixed
-        fresh = request.prompt_tokens - request.cached_tokens.get(record.name, 0.0)
-        prefill = self._known.prompts.seconds(record.spec_hash, fresh) if fresh > 0.0 else 0.0
-        prefill *= slowing.times
         fixed += prefill
         swap = _swap(worker) if record.exclusive_group is not None else 0.0
         fixed += swap
@@ -184,6 +183,10 @@ class CostModel:
         estimate = CostEstimate(queue, 0.0, prefill, decode, swap, others, interval, speed, weight)
         spread, shared = math.sqrt(contrast * decode), math.sqrt(group * decode)  # decode x sd
         return Price(worker, estimate, fixed + decode + others, spread, shared)
+
+    def _prefill(self, request: PolicyInput, record: WorkerRecord) -> float:
+        fresh = request.prompt_tokens - request.cached_tokens.get(record.name, 0.0)
+        return self._known.prompts.seconds(record.spec_hash, fresh) if fresh > 0.0 else 0.0
 
     def _slowing(self, request: PolicyInput, host: str, beside: int, load: int) -> Slowing:
         around = self._known.surroundings
