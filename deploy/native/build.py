@@ -21,6 +21,8 @@ WORK = ROOT / "build" / "native"
 PACKAGES = ("router", "classifier", "workers")
 MODULES = tuple((HERE / "modules.txt").read_text().split())
 HELPER = "specroute_native.py"
+_SHOWN_LINES = 30
+"""Of the log when compiling fails: inside an image's build nobody can look into the file."""
 
 _MYPY = """[mypy]
 ignore_missing_imports = True
@@ -33,7 +35,8 @@ follow_imports = skip
 
 @click.command()
 @click.option("--out", default=ROOT / "dist", type=click.Path(path_type=Path), show_default=True)
-def main(out: Path) -> None:
+@click.option("--no-isolation", is_flag=True, help="Use the installed hatchling, fetch none.")
+def main(out: Path, no_isolation: bool) -> None:
     """Build the wheel and print its path; three to five minutes."""
     problem = missing()
     if problem:
@@ -43,7 +46,7 @@ def main(out: Path) -> None:
     click.echo(f"compiling {len(MODULES)} modules (log: {WORK / 'build.log'})", err=True)
     with (WORK / "build.log").open("w") as log:
         compiled(sources, log.fileno())
-    click.echo(packed(sources, out))
+    click.echo(packed(sources, out, isolated=not no_isolation))
 
 
 def missing() -> str | None:
@@ -79,14 +82,21 @@ def compiled(sources: Path, log: int) -> None:
     (sources / "mypy.ini").write_text(_MYPY)
     argv = [sys.executable, str(HERE / "compile.py"), *MODULES]
     if subprocess.call(argv, cwd=sources, stdout=log, stderr=log):
-        raise click.ClickException(f"compiling failed: see {WORK / 'build.log'}")
+        said = (WORK / "build.log").read_text(errors="replace").splitlines()[-_SHOWN_LINES:]
+        raise click.ClickException(
+            "\n".join([*said, f"compiling failed: see {WORK / 'build.log'}"])
+        )
 
 
-def packed(sources: Path, out: Path) -> Path:
-    """The ordinary wheel with the shared libraries in it, in `out`."""
+def packed(sources: Path, out: Path, *, isolated: bool = True) -> Path:
+    """The ordinary wheel with the shared libraries in it, in `out`.
+
+    Not `isolated`, what makes the ordinary one has to be installed here and nothing is fetched.
+    """
     plain = WORK / "wheel"
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-    subprocess.check_call([*pip, "wheel", "-q", "--no-deps", "-w", str(plain), str(ROOT)])
+    how = ["-q", "--no-deps"] if isolated else ["-q", "--no-deps", "--no-build-isolation"]
+    subprocess.check_call([*pip, "wheel", *how, "-w", str(plain), str(ROOT)])
     wheel = [sys.executable, "-m", "wheel"]
     quiet = subprocess.DEVNULL
     subprocess.check_call([*wheel, "unpack", str(*plain.glob("*.whl")), "-d", plain], stdout=quiet)
