@@ -11,4 +11,5 @@ compile() {
 
 compile --extra gateway --extra learn -o deploy/requirements-gateway.lock pyproject.toml
 compile -o deploy/requirements-agent.lock pyproject.toml
-compile -o deploy/requirements-build.lock deploy/requirements-build.in
+# With the mypyc that `make native` has, whose wheel the tests run on.
+compile -c requirements-dev.lock -o deploy/requirements-build.lock deploy/requirements-build.in

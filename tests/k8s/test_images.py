@@ -64,7 +64,8 @@ def test_the_last_stage_runs_as_a_user_by_number(name: str) -> None:
 @pytest.mark.parametrize("name", DOCKERFILES)
 def test_base_images_are_arguments_with_exact_tags(name: str) -> None:
     defaults = dict(rest.split("=", 1) for word, rest in instructions(name) if word == "ARG")
-    assert all(EXACT_TAG.search(image) for image in defaults.values())
+    images = [value for argument, value in defaults.items() if argument.endswith("_IMAGE")]
+    assert all(EXACT_TAG.search(image) for image in images)
     bases = [rest.split()[0] for word, rest in instructions(name) if word == "FROM"]
     assert all(re.fullmatch(r"\$\{\w+\}", base) for base in bases)
 
@@ -90,6 +91,42 @@ def test_packages_come_with_hashes(name: str) -> None:
     for command in runs:
         parts = re.findall(r"pip install [^&]*", command)
         assert all("--require-hashes" in part or "--no-deps" in part for part in parts)
+
+
+def test_only_the_gateways_wheel_is_compiled_and_only_its_wheel_stage_has_a_compiler() -> None:
+    wheel, *others = stages("Dockerfile.gateway")
+    runs = " ".join(rest for word, rest in wheel if word == "RUN")
+    assert "install -y --no-install-recommends gcc libc6-dev" in runs
+    assert "deploy/native/build.py --no-isolation" in runs  # what is not in the lock is not fetched
+    assert ("ARG", "COMPILED=1") in wheel
+    assert not [rest for stage in others for _, rest in stage if "apt-get" in rest]
+    assert not [rest for _, rest in instructions("Dockerfile.agent") if "native" in rest]
+
+
+def test_the_wheel_stage_has_all_that_is_compiled() -> None:
+    copied = {
+        word
+        for kind, rest in stages("Dockerfile.gateway")[0]
+        if kind == "COPY"
+        for word in rest.split()[:-1]
+    }
+    modules = (DEPLOY / "native/modules.txt").read_text().split()
+    assert {module.split("/")[0] for module in modules} | {"deploy/native"} <= copied
+
+
+def test_the_image_is_compiled_by_the_mypyc_that_the_tests_compile_with() -> None:
+    build, dev = pins("requirements-build.lock"), pins("../requirements-dev.lock")
+    assert {"mypy", "setuptools", "wheel"} <= build.keys()
+    gateway = pins("requirements-gateway.lock")
+    for name, version in build.items():  # both are installed in the wheel stage
+        assert dev.get(name, version) == gateway.get(name, version) == version, name
+
+
+@pytest.mark.parametrize("path", sorted(DEPLOY.glob("*.lock")), ids=lambda path: path.stem)
+def test_locks_have_hashes_and_no_index_address(path: Path) -> None:
+    text = path.read_text()
+    assert "--hash=sha256:" in text
+    assert not re.search(r"https?://|--(extra-)?index-url|--find-links|--trusted-host", text)
 
 
 def test_the_agents_image_is_lean_and_both_agree_with_the_lock() -> None:
