@@ -80,10 +80,13 @@ $(NATIVE)/.installed: $(VENV)/.installed-dev $(shell find router classifier work
 	$(NATIVE)/bin/python -m pip --disable-pip-version-check install -q --no-deps --force-reinstall dist/specroute-*-cp3*.whl
 	@touch $@
 
+# What mypyc makes calls throw() with three arguments, which Python 3.12 and later warn about.
+NATIVE_WARNING := ignore:the (type, exc, tb) signature of throw:DeprecationWarning
+
 test-native: native  ## the tests on the compiled gateway
 	$(NATIVE)/bin/python -m pip --disable-pip-version-check install -q --require-hashes -r requirements-dev.lock
 	rm -rf build/native/tests && mkdir -p build/native/tests && cp -r tests deploy docs k8s README.md Makefile CHANGELOG.md pyproject.toml build/native/tests
-	cd build/native/tests && $(abspath $(NATIVE))/bin/python -m pytest -m "not interpreted" tests/unit/router tests/unit/classifier tests/contracts tests/conformance tests/property tests/integration tests/e2e
+	cd build/native/tests && $(abspath $(NATIVE))/bin/python -m pytest -W "$(NATIVE_WARNING)" -m "not interpreted" tests/unit/router tests/unit/classifier tests/contracts tests/conformance tests/property tests/integration tests/e2e
 
 proof: install-dev  ## long proofs: faults twenty times over, soak
 	SPECROUTE_PROOF=1 $(BIN)/pytest tests -m "slow" --timeout 3600
