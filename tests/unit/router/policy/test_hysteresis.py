@@ -9,7 +9,6 @@ def test_a_conversation_stays_unless_leaving_gains_the_margin():
     keeper = Hysteresis(switch_margin=0.15, tie_margin=0.01)
     assert keeper.at_home(NAMES, (1.0, 0.9), "a") == 0
     assert keeper.at_home(NAMES, (1.0, 0.8), "a") is None
-    assert keeper.at_home(NAMES, (1.0, 0.9), None) is None
     assert keeper.at_home(NAMES, (1.0, 0.9), "gone") is None
 
 
