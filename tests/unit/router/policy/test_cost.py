@@ -138,13 +138,17 @@ def test_an_application_whose_drafts_are_taken_decodes_faster_where_something_dr
     assert after[1].decode_s == before[1].decode_s
 
 
-def test_busy_neighbours_slow_every_part_and_widen_the_interval():
+def halved_by_a_neighbour() -> CostModel:
     alone = [outcome(at=1_700_000_000.0 + i, tokens_per_second=80.0, host="box") for i in range(30)]
     beside = [
         replace(o, beside=1.0, wall_time=o.wall_time + 60.0, timings=o.timings.faster(0.5))
         for o in alone
     ]
-    model = learned(*alone, *beside)
+    return learned(*alone, *beside)
+
+
+def test_busy_neighbours_slow_every_part_and_widen_the_interval():
+    model = halved_by_a_neighbour()
     worker = snapshot("prose", "mtp-n3", record={"host": "box"})
     quiet = question(view=FleetView("tiny", (worker,)), prompt_tokens=900.0)
     busy = replace(quiet, view=FleetView("tiny", (worker,), {"box": 1}))
@@ -157,12 +161,7 @@ def test_busy_neighbours_slow_every_part_and_widen_the_interval():
 
 
 def test_making_another_worker_busy_costs_what_its_neighbours_lose_joining_one_does_not():
-    alone = [outcome(at=1_700_000_000.0 + i, tokens_per_second=80.0, host="box") for i in range(30)]
-    beside = [
-        replace(o, beside=1.0, wall_time=o.wall_time + 60.0, timings=o.timings.faster(0.5))
-        for o in alone
-    ]
-    model = learned(*alone, *beside)
+    model = halved_by_a_neighbour()
     on_box = {"host": "box"}
     idle = snapshot("idle", "mtp-n3", record=on_box)
     busy = snapshot("busy", "mtp-n3", in_flight=1, remaining_tokens=(200.0,), record=on_box)
