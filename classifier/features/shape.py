@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from classifier.features.base import PromptText
     from classifier.features.instruction import Hit
 
+_FORMULA: Final = re.compile(r"[=+*/^×÷<>≤≥](?<=[\d)xyn ].) ?[\d(\-xyn]")
 _FORMULA_SIGNS: Final = "=+*/^×÷<>≤≥"
-_BEFORE_SIGN: Final = ")xyn "
-_AFTER_SIGN: Final = "(-xyn"
 _FORMULA_MARKS: Final = "√²³∫∑π"
 _FORMULA_WORDS: Final = ("\\frac", "\\sqrt", "\\(", "$$")
 _OPTIONS: Final = (
@@ -165,22 +164,9 @@ def _has_formula(window: str) -> bool:
             if word in window:
                 return True
     for sign in _FORMULA_SIGNS:
-        at = window.find(sign)
-        while at >= 0:
-            if at and _joins_operands(window, at):
-                return True
-            at = window.find(sign, at + 1)
+        if sign in window:
+            return _FORMULA.search(window) is not None
     return False
-
-
-def _joins_operands(window: str, at: int) -> bool:
-    """Whether the sign at that place stands between digits, brackets or the usual unknowns."""
-    before = window[at - 1]
-    if before not in _BEFORE_SIGN and not before.isdecimal():
-        return False
-    after = window[at + 1 : at + 3]
-    operand = after[1:] if after[:1] == " " else after[:1]
-    return operand != "" and (operand in _AFTER_SIGN or operand.isdecimal())
 
 
 def _add_phrases(text: PromptText, concepts: Sequence[str], out: list[str]) -> None:
