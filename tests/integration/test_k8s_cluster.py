@@ -178,7 +178,9 @@ async def test_what_no_one_planned_ends_in_a_clean_error_or_a_retry(
                 ended = await run.phase(f"{name} {number + 1}", change(run))
                 said = (name, ended, run.streams.reasons[-5:])
                 assert set(ended) <= {"whole", "failed"}, said
-                assert 1 <= ended["failed"] <= SLOTS, said  # the lost worker's, and no other
+                # The lost worker's, and no other; none where all of them were just before their
+                # first token, and were asked again elsewhere.
+                assert ended["failed"] <= SLOTS, said
                 assert ended["whole"] >= CLIENTS - SLOTS
         assert all(pod.ready and not pod.restarts for pod in run.cluster.gateways())
 
