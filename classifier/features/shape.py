@@ -1,7 +1,7 @@
 """What the text looks like, whatever its language: fences, braces, formulas, numbers, questions.
 
 Substring tests come before regular expressions: on an ordinary prompt no expression runs at all.
-Tests of one character come before those of several, which cost ten times as much.
+Tests of one character come before those of several, which cost several times as much.
 """
 
 from __future__ import annotations
@@ -19,19 +19,13 @@ _FORMULA: Final = re.compile(r"[=+*/^×÷<>≤≥](?<=[\d)xyn ].) ?[\d(\-xyn]")
 _FORMULA_SIGNS: Final = "=+*/^×÷<>≤≥"
 _FORMULA_MARKS: Final = "√²³∫∑π"
 _FORMULA_WORDS: Final = ("\\frac", "\\sqrt", "\\(", "$$")
-_OPTIONS: Final = (
-    ("B", "A)", "B)"),
-    ("Б", "А)", "Б)"),
-    ("B", "A.", "B."),
-    ("Б", "А.", "Б."),
-    ("b", "a)", "b)"),
-)
-_CALL_MARKS: Final = ((";", ");"), ("{", ") {"), ("{", "){"), (":", "):"))
+_PAIRS: Final = (("A)", "B)"), ("А)", "Б)"), ("A.", "B."), ("А.", "Б."), ("a)", "b)"))
+_OPTIONS: Final = tuple((second[0], first, second) for first, second in _PAIRS)
+_CALL_MARKS: Final = tuple((mark[-1], mark) for mark in (");", ") {", "){", "):"))
 _CODE_WORDS: Final = ("def ", "import ", "function ", "class ", "const ", "public ", "SELECT ")
 
 _Phrases = tuple[tuple[str, tuple[str, ...]], ...]
-"""Phrases by a character or word that is looked for first: one character costs a tenth of a phrase,
-and a text without it has none of them."""
+"""Phrases by a character or word that is looked for first: a text without it has none of them."""
 
 _QUOTED_CHOICE: Final[_Phrases] = (
     ('"', ('" or "', '", or "', '" или "', '" oder "', '" ou "', '" o "')),

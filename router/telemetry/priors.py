@@ -2,7 +2,8 @@
 
 Source: the prior table of the policy design, from 25 public setups, but for two rows. What it says
 of block drafters of a fixed length on prose (0.9) is one machine's; public setups measured 1.7,
-1.6, 1.3 and 0.9; of DSpark on code and lists (1.5 there) 1.3, 1.8 and 2.1. Measurement decides;
+1.6, 1.3 and 0.9; of DSpark on code and lists (1.5 there) 1.3, 1.8 and 2.1. The other columns of
+both rows were set near the margin drafter's, without figures of their own. Measurement decides;
 these only choose the first few requests. Kinds stand in for classes where only a kind is known.
 """
 

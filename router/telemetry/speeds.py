@@ -187,7 +187,8 @@ class SpeedModel:
         if found is None:
             other = Text(workload_class, "", *text[2:])
             found = other, self.number(other)
-            self._siblings[number, workload_class] = found
+            if text in self._numbers:  # else all numbers have just been given anew
+                self._siblings[number, workload_class] = found
         return found
 
     def forecasts(self, arm: tuple[str, str, str], version: int) -> Forecasts:

@@ -178,8 +178,7 @@ async def test_what_no_one_planned_ends_in_a_clean_error_or_a_retry(
                 ended = await run.phase(f"{name} {number + 1}", change(run))
                 said = (name, ended, run.streams.reasons[-5:])
                 assert set(ended) <= {"whole", "failed"}, said
-                # The lost worker's, and no other; none where all of them were just before their
-                # first token, and were asked again elsewhere.
+                # The lost worker's, and no other; none where it had just sent all its streams.
                 assert ended["failed"] <= SLOTS, said
                 assert ended["whole"] >= CLIENTS - SLOTS
         assert all(pod.ready and not pod.restarts for pod in run.cluster.gateways())

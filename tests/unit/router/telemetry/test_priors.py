@@ -36,7 +36,7 @@ def test_a_kind_stands_for_its_class():
     assert workload_class("c4") == "mixed"
 
 
-def test_the_table_of_the_design():
+def test_the_table():
     assert relative_speed("ar", "prose") == 1.0
     assert relative_speed("mtp-n3", "structured") == 1.5
     assert relative_speed("dflash2-margin", "reasoning") == 1.3

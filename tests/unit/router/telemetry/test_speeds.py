@@ -160,3 +160,20 @@ def test_an_accepted_length_is_compared_with_the_usual_one():
     assert ratio == pytest.approx(1.5, rel=0.05)
     assert model.accepted(PLAIN, PROSE, answer(20.0)) is None
     assert model.accepted(MTP, PROSE, answer(55.0, length=3.0, tokens=9)) is None
+
+
+@pytest.mark.interpreted
+def test_a_sibling_is_the_same_text_of_another_class_also_when_all_numbers_are_given_anew(
+    monkeypatch,
+):
+    monkeypatch.setattr("router.telemetry.speeds._MAX_TEXTS", 3)
+    model = SpeedModel()
+    texts = [Text("prose", "essay", language=f"l{number}") for number in range(5)]
+    for text in texts[:3]:
+        number = model.number(text)
+    model.sibling(texts[2], number, "structured")  # the fourth text: numbers begin again
+    for text in texts[3:]:
+        number = model.number(text)
+    assert number == 2  # once more
+    found, _ = model.sibling(texts[4], number, "structured")
+    assert found == Text("structured", "", language="l4")
