@@ -14,14 +14,15 @@ import zlib
 from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import repeat
+from itertools import islice
 from math import exp, log2
 from pathlib import Path
 from struct import Struct
+from sys import intern
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from zlib import crc32
 
-from classifier.classes import CLASSES, KINDS, Classification, Contribution, WorkloadClass
+from classifier.classes import CLASSES, KINDS, Classification, Contribution
 from classifier.features import is_stem
 from classifier.lengths import expected_tokens
 from classifier.rules import RuleClassifier, settled, spread
@@ -40,7 +41,10 @@ LANES: Final[tuple[str, ...]] = (
 """Names of the lanes, in the order of the file."""
 
 _Name = TypeVar("_Name", str, int)
-_CLASS_NAMES: Final = tuple(c.value for c in CLASSES)
+_FIRST, _SECOND, _THIRD = (c.value for c in CLASSES)
+_KindLane = tuple[int, str, float, float]
+"""Lane, name, bias and scale of a kind."""
+
 _ZERO: Final = 128
 _TOP: Final = 127
 _MAX_NAMES: Final = 256
@@ -175,7 +179,7 @@ def from_text(text: str, where: str) -> Artifact:
             raise BadArtifact(f"{where}: format {data['format']}, {len(data['lanes'])} lanes")
         artifact = Artifact(
             str(data["version"]),
-            tuple(data["names"].split("\n")),
+            tuple(map(intern, data["names"].split("\n"))),  # as stems are: found by identity
             _unsqueezed(data["rows"]),
             tuple(data["scales"]),
             tuple(data["biases"]),
@@ -233,25 +237,25 @@ class LinearPredictor:
         self._hashed = _packed(artifact.hashed, artifact.hashed_rows)
         self._scales = artifact.scales
         self._biases = artifact.biases
-        self._kinds = _kind_slices()
+        self._kinds = _kind_lanes(artifact)
 
     def predict(self, features: RequestFeatures) -> Classification:
         """What the request will probably produce."""
         names: Iterable[str] = features.names
         if len(features.names) > _MAX_NAMES:
             names = sorted(names)[:_MAX_NAMES]
-        total = sum(map(self._table.get, names, repeat(0)))
+        total = sum(filter(None, map(self._table.get, names)))
         if self._hashed:
             total += self._unnamed(names)
         count, *lanes = _UNPACK(total.to_bytes(_WIDTH, "little"))
         zero = _ZERO * count
         decided = settled(features)
         if decided is None:
-            probabilities, winner = self._classes(lanes, zero)
-            kind = self._kind(winner, lanes, zero)
+            probabilities, best = self._classes(lanes, zero)
+            winner, kind = CLASSES[best], self._kind(best, lanes, zero)
         else:
             winner, kind, probability = decided
-            kind = kind or self._kind(winner, lanes, zero)
+            kind = kind or self._kind(CLASSES.index(winner), lanes, zero)
             probabilities = spread(winner, probability)
         median, interval = expected_tokens(features, kind, features.thinking)
         return Classification(
@@ -269,22 +273,23 @@ class LinearPredictor:
     def _unnamed(self, names: Iterable[str]) -> int:
         """The sum over names that are known by their hash only."""
         hashes = [hash_name(name) for name in names if name not in self._table]
-        return sum(map(self._hashed.get, hashes, repeat(0)))
+        return sum(filter(None, map(self._hashed.get, hashes)))
 
-    def _classes(self, lanes: Sequence[int], zero: int) -> tuple[dict[str, float], WorkloadClass]:
+    def _classes(self, lanes: Sequence[int], zero: int) -> tuple[dict[str, float], int]:
+        """The probability of each class, and the place of the likeliest in CLASSES."""
         biases, scales = self._biases, self._scales
         first = exp(biases[0] + scales[0] * (lanes[0] - zero))
         second = exp(biases[1] + scales[1] * (lanes[1] - zero))
         third = exp(biases[2] + scales[2] * (lanes[2] - zero))
         total = first + second + third
-        values = (first / total, second / total, third / total)
-        return dict(zip(_CLASS_NAMES, values, strict=True)), CLASSES[values.index(max(values))]
+        best = 0 if first >= second and first >= third else 1 if second >= third else 2
+        return {_FIRST: first / total, _SECOND: second / total, _THIRD: third / total}, best
 
-    def _kind(self, workload_class: WorkloadClass, lanes: Sequence[int], zero: int) -> str:
-        scales, biases = self._scales, self._biases
+    def _kind(self, at_class: int, lanes: Sequence[int], zero: int) -> str:
+        """The likeliest kind of a class, given by its place in CLASSES."""
         best, best_kind = float("-inf"), ""
-        for at, kind in self._kinds[workload_class]:
-            score = biases[at] + scales[at] * (lanes[at] - zero)
+        for at, kind, bias, scale in self._kinds[at_class]:
+            score = bias + scale * (lanes[at] - zero)
             if score > best:
                 best, best_kind = score, kind
         return best_kind
@@ -309,13 +314,11 @@ def _reach(weights: Mapping[str, float]) -> float:
     return max(weights.values()) - min(weights.values())
 
 
-def _kind_slices() -> dict[WorkloadClass, tuple[tuple[int, str], ...]]:
-    at = len(CLASSES)
-    slices = {}
-    for c in CLASSES:
-        slices[c] = tuple(enumerate(KINDS[c], start=at))
-        at += len(KINDS[c])
-    return slices
+def _kind_lanes(artifact: Artifact) -> tuple[tuple[_KindLane, ...], ...]:
+    """What a kind's score is made of, by class in the order of CLASSES."""
+    lanes = zip(range(len(LANES)), LANES, artifact.biases, artifact.scales, strict=True)
+    kinds = islice(lanes, len(CLASSES), None)
+    return tuple(tuple(islice(kinds, len(KINDS[c]))) for c in CLASSES)
 
 
 def load(path: Path | None = None) -> Predictor:

@@ -81,21 +81,22 @@ def extract(payload: Mapping[str, Any], *, default_thinking: bool = False) -> Re
     language = language_of(scripts, text.window, names)
     if "lead:TRANSLATE" in names:
         language = target_language(first + last) or language
+    # By position, as in `base.read`.
     return RequestFeatures(
-        prompt_chars=text.prompt_chars,
-        user_chars=text.user_chars,
-        n_messages=text.n_messages,
-        has_images=text.has_images,
-        has_tools=flags.has_tools,
-        has_grammar=flags.has_grammar,
-        max_tokens=flags.max_tokens,
-        language=language,
-        thinking=flags.thinking,
-        thinking_said=flags.thinking_said,
-        forced=flags.forced,
-        schema_hash=flags.schema_hash,
-        asked_words=asked_words(text.window) if "c:LENGTH" in names else None,
-        names=names,
+        text.prompt_chars,
+        text.user_chars,
+        text.n_messages,
+        text.has_images,
+        flags.has_tools,
+        flags.has_grammar,
+        flags.max_tokens,
+        language,
+        flags.thinking,
+        flags.thinking_said,
+        flags.forced,
+        flags.schema_hash,
+        asked_words(text.window) if "c:LENGTH" in names else None,
+        names,
     )
 
 
@@ -108,8 +109,10 @@ def _names(
     if last:
         hits = hits + _line(text.last, last, spaceless, out)
     add_ends(first, last or first, text.window, out)
-    add_limits(hits, "", out)
-    add_shape(text, hits, out)
+    concepts = [concept for _, concept in hits]
+    if "NEG" in concepts or "ONLY" in concepts:
+        add_limits(hits, "", out)
+    add_shape(text, concepts, out)
     add_system(text, out)
     add_previous(text, hits, len(first) + len(last), out)
     add_tools(text, first + last, out)

@@ -32,6 +32,8 @@ _KEYS: Final = frozenset(
         "prediction",
     }
 )
+_LIMIT_KEYS: Final = ("max_completion_tokens", "max_tokens", "max_output_tokens", "n_predict")
+_LIMITS: Final = frozenset(_LIMIT_KEYS)
 _CODE_FENCE_PREFILL: Final = "```"
 
 
@@ -118,7 +120,7 @@ def _switch(value: object) -> bool | None:
 def _thinking_switch(text: PromptText) -> bool | None:
     """The last of /think and /no_think in the user's turn, else in the system prompt."""
     for window in (text.window, text.system):
-        if "think" not in window:
+        if "/" not in window or "think" not in window:
             continue
         words = window.split()
         for word in reversed(words):
@@ -180,7 +182,9 @@ def _prefilled(prefill: str) -> str:
 
 
 def _max_tokens(payload: Mapping[str, Any]) -> int | None:
-    for key in ("max_completion_tokens", "max_tokens", "max_output_tokens", "n_predict"):
+    if _LIMITS.isdisjoint(payload):
+        return None
+    for key in _LIMIT_KEYS:
         value = payload.get(key)
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return value

@@ -6,6 +6,8 @@ a document or a piece of code is quoted between them.
 
 from __future__ import annotations
 
+from operator import itemgetter
+from sys import intern
 from typing import TYPE_CHECKING, Final
 
 from classifier.features.words import Entry, spaceless
@@ -21,6 +23,8 @@ LEAD_WORDS: Final = 16
 REACH_WORDS: Final = 14
 
 _FINAL_MARKS: Final = " \n.?!。？！"
+
+_STEM: Final = itemgetter(0)
 
 LEADS: Final = frozenset(
     [
@@ -119,7 +123,7 @@ class _Seconds(dict[str, str]):
         self.begin = begin
 
     def __missing__(self, second: str) -> str:
-        made = self[second] = self.begin + second
+        made = self[second] = intern(self.begin + second)
         return made
 
 
@@ -169,7 +173,7 @@ def add_limits(hits: Sequence[Hit], mark: str, out: list[str]) -> None:
 
 def add_stems(entries: Sequence[Entry], out: list[str]) -> None:
     """Distinct stems of the words."""
-    out.extend([stem for stem, _, _ in entries])
+    out.extend(map(_STEM, entries))
 
 
 def add_spaceless(text: str, out: list[str]) -> list[Hit]:

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 _EN: Final = frozenset(word[:STEM_LETTERS] for word in STOP_WORDS["en"])
 _OTHER: Final = frozenset(word[:STEM_LETTERS] for word in STOP_WORDS["other"]) - _EN
-_STOP: Final = _EN | _OTHER
 _NOT_RUSSIAN: Final = "іїєґўјљњђћ"
 _NAMED: Final = {
     "engli": "en", "англи": "en", "inglé": "en", "angla": "en", "ingle": "en",
@@ -45,8 +44,9 @@ def language_of(scripts: str, window: str, names: frozenset[str]) -> str:
             return "other" if any([c in window for c in _NOT_RUSSIAN]) else "ru"  # noqa: C419
         if scripts.count("o") * 2 > len(scripts):
             return "other"
-    found = names & _STOP
-    return "other" if 2 * len(found & _OTHER) > len(found) else "en"
+    if _OTHER.isdisjoint(names):
+        return "en"
+    return "other" if len(names & _OTHER) > len(names & _EN) else "en"
 
 
 def _is_chinese(window: str) -> bool:

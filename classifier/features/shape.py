@@ -1,7 +1,7 @@
 """What the text looks like, whatever its language: fences, braces, formulas, numbers, questions.
 
-Substring tests come before regular expressions: on an ordinary prompt no expression runs at all.
-Tests of one character come before those of several, which cost several times as much.
+Tests of one character come before those of several, which cost several times as much, and both
+look at the signs of the window first (see `_signs_of`), a tenth of its length.
 """
 
 from __future__ import annotations
@@ -13,15 +13,26 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from classifier.features.base import PromptText
-    from classifier.features.instruction import Hit
+
+_NOT_SIGNS: Final = bytes(
+    code
+    for code in range(128)
+    if chr(code) in " \t\r" or (chr(code).isalpha() and chr(code) not in "ABbxyn")
+)
+"""Characters left out of the signs (see `_signs_of`): all letters but those that a mark has."""
 
 _FORMULA: Final = re.compile(r"[=+*/^×÷<>≤≥](?<=[\d)xyn ].) ?[\d(\-xyn]")
+_FORMULA_HINT: Final = re.compile(r"[=+*/^<>][\d(\-xyn]")
+"""What the signs of an ASCII formula have: an operator beside what it works on."""
+
 _FORMULA_SIGNS: Final = "=+*/^×÷<>≤≥"
 _FORMULA_MARKS: Final = "√²³∫∑π"
 _FORMULA_WORDS: Final = ("\\frac", "\\sqrt", "\\(", "$$")
-_PAIRS: Final = (("A)", "B)"), ("А)", "Б)"), ("A.", "B."), ("А.", "Б."), ("a)", "b)"))
-_OPTIONS: Final = tuple((second[0], first, second) for first, second in _PAIRS)
-_CALL_MARKS: Final = tuple((mark[-1], mark) for mark in (");", ") {", "){", "):"))
+_PAIRS: Final = (("B)", "A)"), ("B.", "A."), ("b)", "a)"))
+_PAIRS_RU: Final = (("Б)", "А)"), ("Б.", "А."))
+_CALL_MARKS: Final = ((");", ");"), ("){", ") {"), ("){", "){"), ("):", "):"))
+"""What the signs have if the window may have the mark, and the mark."""
+
 _CODE_WORDS: Final = ("def ", "import ", "function ", "class ", "const ", "public ", "SELECT ")
 
 _Phrases = tuple[tuple[str, tuple[str, ...]], ...]
@@ -75,15 +86,17 @@ _MARKS: Final = (
     ("@", "x:at", ()),
     ("$", "x:dollar", ()),
     ("%", "x:percent", ()),
-    ("«", "x:quote", ()),
     ('"', "x:dquote", ()),
     (":", "x:colon", (("://", "x:url"),)),
     ("_", "x:identifier", (("___", "x:blank"),)),
     ("(", "", (("()", "x:identifier"),)),
-    ("\n", "", (("\n- ", "x:dash"), ("\n1", "x:numbered"))),
+    ("\n", "", (("\n-", "x:dash"), ("\n1", "x:numbered"))),
     (".", "", (("...", "x:dots"),)),
 )
 """One character that costs little to look for, its feature, and what is looked for if it occurs."""
+
+_SPACED: Final = {"\n-": "\n- "}
+"""Marks with a space in the window, by what is left of them in the signs."""
 
 
 _ASKED: Final = re.compile(
@@ -111,61 +124,85 @@ def _says(text: str, table: _Phrases) -> bool:
     return False
 
 
-def add_shape(text: PromptText, hits: Sequence[Hit], out: list[str]) -> None:
+def _signs_of(window: str) -> str:
+    """The window without its letters, spaces and whatever is not ASCII: a tenth of it.
+
+    What stands side by side in the window does so here. So a mark that is not here is not there
+    either, which is most of the answers; the reverse has to be looked up in the window.
+    """
+    return window.encode("ascii", "ignore").translate(None, _NOT_SIGNS).decode("ascii")
+
+
+def add_shape(text: PromptText, concepts: Sequence[str], out: list[str]) -> None:
     """Marks anywhere in the window, the end of the turn, and how numbers and questions combine."""
     window = text.window
+    signs = _signs_of(window)
     for sign, name, marks in _MARKS:
-        if sign in window:
+        if sign in signs:
             if name:
                 out.append(name)
             for mark, marked in marks:
-                if mark in window:
+                if mark in signs and _SPACED.get(mark, mark) in window:
                     out.append(marked)
-    _add_code(window, out)
-    formula = _has_formula(window)
+    if "«" in window:
+        out.append("x:quote")
+    _add_code(window, signs, out)
+    formula = _has_formula(window, signs)
     if formula:
         out.append("x:formula")
-    concepts = [concept for _, concept in hits]
-    _add_phrases(text, concepts, out)
+    _add_phrases(text, signs, concepts, out)
     _add_end(window, out)
     _add_numbers(window, concepts, formula, out)
 
 
-def _add_code(window: str, out: list[str]) -> None:
+def _add_code(window: str, signs: str, out: list[str]) -> None:
     """Calls and declarations; lettered options."""
-    if ")" in window:
-        for sign, first, second in _OPTIONS:
-            if sign in window and second in window and first in window:
-                out.append("x:options")
-                break
-        for sign, mark in _CALL_MARKS:
-            if sign in window and mark in window:
+    if ")" in signs:
+        if _has_options(window, signs):
+            out.append("x:options")
+        for hint, mark in _CALL_MARKS:
+            if hint in signs and mark in window:
                 out.append("x:call")
                 return
-    if "\n" in window or "`" in window:
+    if "\n" in signs or "`" in signs:
         for mark in _CODE_WORDS:
             if mark in window:
                 out.append("x:call")
                 return
 
 
-def _has_formula(window: str) -> bool:
-    for mark in _FORMULA_MARKS:
-        if mark in window:
+def _has_options(window: str, signs: str) -> bool:
+    for second, first in _PAIRS:
+        if second in signs and second in window and first in window:
             return True
-    if "\\" in window or "$" in window:
+    if "Б" in window:
+        for second, first in _PAIRS_RU:
+            if second in window and first in window:
+                return True
+    return False
+
+
+def _has_formula(window: str, signs: str) -> bool:
+    plain = window.isascii()
+    if not plain:
+        for mark in _FORMULA_MARKS:
+            if mark in window:
+                return True
+    if "\\" in signs or "$" in signs:
         for word in _FORMULA_WORDS:
             if word in window:
                 return True
+    if plain:  # otherwise the digits may be other than ASCII's
+        return bool(_FORMULA_HINT.search(signs) and _FORMULA.search(window))
     for sign in _FORMULA_SIGNS:
         if sign in window:
             return _FORMULA.search(window) is not None
     return False
 
 
-def _add_phrases(text: PromptText, concepts: Sequence[str], out: list[str]) -> None:
+def _add_phrases(text: PromptText, signs: str, concepts: Sequence[str], out: list[str]) -> None:
     """A choice between named answers, and "how do I do this" (about code or not)."""
-    if _offers_choice(text, concepts):
+    if _offers_choice(text, signs, concepts):
         out.append("x:choice")
     if "LENGTH" in concepts and _says(f"{text.first}\n{text.last}".lower(), _ONE_WORD):
         out.append("x:oneword")
@@ -178,9 +215,10 @@ def _add_phrases(text: PromptText, concepts: Sequence[str], out: list[str]) -> N
             out.append("x:howto&tech")
 
 
-def _offers_choice(text: PromptText, concepts: Sequence[str]) -> bool:
+def _offers_choice(text: PromptText, signs: str, concepts: Sequence[str]) -> bool:
     """Quoted answers with "or" between them, or yes or no (whose words have these concepts)."""
-    quoted = '"' in text.window or "'" in text.window or "«" in text.window
+    # Of two quoted answers, the signs have the marks that stand around "or" side by side.
+    quoted = '""' in signs or "''" in signs or '","' in signs or "«" in text.window
     spoken = "NEG" in concepts or "CLASSIFY" in concepts
     if not quoted and not spoken:
         return False

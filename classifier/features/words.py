@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
+from sys import intern
 from typing import Final
 
 from classifier.features.lexicon import CONCEPTS, ZH_CONCEPTS
@@ -17,9 +18,12 @@ MEMO_SIZE: Final = 32_768
 MAX_WORD: Final = 40
 
 _WORD: Final = re.compile(r"\w+")
-_ASCII_GAPS: Final = {
-    code: " " for code in range(128) if not (chr(code).isalnum() or chr(code) == "_")
-}
+_ASCII: Final = bytes(range(128))
+_ASCII_WORDS: Final = bytes.maketrans(
+    _ASCII, bytes(code if chr(code).isalnum() or code == 95 else 32 for code in _ASCII.lower())
+)
+"""ASCII letters to small ones, whatever is no part of a word (`_` is) to a space."""
+
 _CJK_RUN: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 
 
@@ -80,7 +84,8 @@ def _look_up(word: str) -> Entry:
     script = _script(plain[0])
     if script == "z":
         return ("", "", "z")
-    return (plain[:STEM_LETTERS], _concept(plain), script)
+    # Interned, so that a table of names knows the stem by its address.
+    return (intern(plain[:STEM_LETTERS]), _concept(plain), script)
 
 
 class _Memo(dict[str, Entry]):
@@ -101,13 +106,14 @@ _MEMO: Final = _Memo()
 
 def entries(text: str) -> list[Entry]:
     """The words of `text` in order, looked up."""
-    lower = text.lower()
-    if "c+" in lower or "c#" in lower:
-        lower = lower.replace("c++", "cpp").replace("c#", "csharp")
-    if lower.isascii():
-        # Half the time of the expression, on the commonest input.
-        return list(map(_MEMO.__getitem__, lower.translate(_ASCII_GAPS).split()))
-    return list(map(_MEMO.__getitem__, _WORD.findall(lower)))
+    if "+" in text or "#" in text:  # one character is found in a tenth of the time of two
+        text = text.lower().replace("c++", "cpp").replace("c#", "csharp")
+    if text.isascii():
+        # A fifth of the expression's time, on the commonest input.
+        words = text.encode("ascii").translate(_ASCII_WORDS).decode("ascii").split()
+    else:
+        words = _WORD.findall(text.lower())
+    return list(map(_MEMO.__getitem__, words))
 
 
 def spaceless(text: str) -> tuple[list[str], list[str]]:
