@@ -14,10 +14,11 @@ import zlib
 from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from math import exp, log2
 from pathlib import Path
-from struct import Struct
+from struct import Struct, iter_unpack, pack
+from struct import error as StructError
 from sys import intern
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from zlib import crc32
@@ -74,7 +75,9 @@ class Artifact:
     bias; class lanes have the temperature folded in. `card` says how it was made and measured.
     `hashed` and `hashed_rows` are the same for names that own-traffic learning knows by hash.
     `evidence` (a byte per name, then per hash; empty if unknown) says how much the training rows
-    knew of each name, see `evidence_bytes`; `bias_evidence` is the same for the biases."""
+    knew of each name, see `evidence_bytes`; `bias_evidence` is the same for the biases.
+    `silent` are hashes of names that training found to say nothing, with `silent_evidence`: they
+    are not served, but are no news to learning."""
 
     version: str
     names: tuple[str, ...]
@@ -86,6 +89,8 @@ class Artifact:
     hashed_rows: bytes = b""
     evidence: bytes = b""
     bias_evidence: float = 0.0
+    silent: tuple[int, ...] = ()
+    silent_evidence: bytes = b""
 
 
 @lru_cache(maxsize=32_768)
@@ -117,19 +122,22 @@ def quantise(
     card: Mapping[str, Any],
     information: Sequence[float] = (),
 ) -> Artifact:
-    """An artifact from float weights (names x lanes); all-zero names are dropped.
+    """An artifact from float weights (names x lanes); all-zero names are not served.
 
     `information` is by name, then of the biases, see `evidence_bytes`; empty if it is not known.
     """
     tops = [max((abs(row[lane]) for row in weights), default=0.0) for lane in range(len(LANES))]
     scales = tuple(top / _TOP if top else 1.0 for top in tops)
     kept: list[int] = []
+    zero: list[int] = []
     rows = bytearray()
     for at, row in enumerate(weights):
         small = [round(value / scale) for value, scale in zip(row, scales, strict=True)]
         if any(small):
             kept.append(at)
             rows.extend(value + _ZERO for value in small)
+        elif information:
+            zero.append(at)
     return Artifact(
         version,
         tuple(names[at] for at in kept),
@@ -139,6 +147,8 @@ def quantise(
         dict(card),
         evidence=evidence_bytes(information[at] for at in kept) if information else b"",
         bias_evidence=information[-1] if information else 0.0,
+        silent=tuple(hash_name(names[at]) for at in zero),
+        silent_evidence=evidence_bytes(information[at] for at in zero),
     )
 
 
@@ -162,6 +172,8 @@ def to_text(artifact: Artifact) -> str:
         "hashed_rows": _squeezed(artifact.hashed_rows),
         "evidence": _squeezed(artifact.evidence),
         "bias_evidence": round(artifact.bias_evidence, 1),
+        "silent": _squeezed(pack(f"<{len(artifact.silent)}I", *artifact.silent)),
+        "silent_evidence": _squeezed(artifact.silent_evidence),
     }
     return json.dumps(data, ensure_ascii=False, indent=1) + "\n"
 
@@ -188,8 +200,10 @@ def from_text(text: str, where: str) -> Artifact:
             _unsqueezed(data.get("hashed_rows", "")),
             _unsqueezed(data.get("evidence", "")),
             float(data.get("bias_evidence", 0.0)),
+            tuple(chain.from_iterable(iter_unpack("<I", _unsqueezed(data.get("silent", ""))))),
+            _unsqueezed(data.get("silent_evidence", "")),
         )
-    except (KeyError, TypeError, AttributeError, ValueError, zlib.error) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, StructError, zlib.error) as error:
         if isinstance(error, BadArtifact):
             raise
         raise BadArtifact(f"{where}: not a classifier artifact ({error!r})") from error
@@ -211,6 +225,7 @@ def _fits(artifact: Artifact) -> bool:
         len(artifact.rows) == len(artifact.names) * len(LANES)
         and len(artifact.hashed_rows) == len(artifact.hashed) * len(LANES)
         and len(artifact.evidence) in (0, len(artifact.names) + len(artifact.hashed))
+        and len(artifact.silent) == len(artifact.silent_evidence)
         and len(artifact.scales) == len(artifact.biases) == len(LANES)
     )
 

@@ -82,12 +82,12 @@ def to_artifact(
     information, bias_information = estimator.information(features)
     names = [name for name, kept in zip(estimator.names_, keep, strict=True) if kept]
     return quantise(
-        names,
-        weights[keep].tolist(),
+        estimator.names_,
+        np.where(keep[:, None], weights, 0.0).tolist(),
         biases.tolist(),
         version=_version(names, weights[keep]),
         card=model_card,
-        information=[*information[keep].tolist(), bias_information],
+        information=[*information.tolist(), bias_information],
     )
 
 

@@ -117,6 +117,14 @@ def explain(file: Any, model: Path | None, thinking: bool, top: int, as_json: bo
     click.echo(json.dumps(to_json(explanation, top)) if as_json else to_text(explanation, top))
 
 
+def _draws(_context: click.Context, _option: click.Parameter, value: str) -> range:
+    first, dash, last = value.partition("-")
+    try:
+        return range(int(first), int(last) + 1) if dash else range(int(first))
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} is neither a number nor FIRST-LAST") from error
+
+
 @group.command()
 @click.argument("file", type=DATA)
 @click.option("--language", default="ru", show_default=True, help="Left out of training.")
@@ -126,7 +134,13 @@ def explain(file: Any, model: Path | None, thinking: bool, top: int, as_json: bo
     show_default=True,
     help="Left out of training; `all` for every kind with enough rows, one after the other.",
 )
-@click.option("--seeds", default=3, show_default=True, help="Draws, one line each.")
+@click.option(
+    "--seeds",
+    default="3",
+    show_default=True,
+    callback=_draws,
+    help="How many draws, one line each, or which: FIRST-LAST.",
+)
 @click.option(
     "--trial",
     type=click.Choice(["blind", "known-words", "poisoned"]),
@@ -135,7 +149,7 @@ def explain(file: Any, model: Path | None, thinking: bool, top: int, as_json: bo
     help="Leave the language out of the word lists too, or keep it there, or shuffle the labels.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON, one per line.")
-def prove(file: Path, language: str, kind: str, seeds: int, trial: str, as_json: bool) -> None:
+def prove(file: Path, language: str, kind: str, seeds: range, trial: str, as_json: bool) -> None:
     """Learn 500 requests of traffic that the model was never trained on, and measure.
 
     Exits 1 if learning cost more than 0.01 elsewhere, if it raised the F1 there by less than 0.15
@@ -145,6 +159,7 @@ def prove(file: Path, language: str, kind: str, seeds: int, trial: str, as_json:
     Example:
       specroute classifier prove prompts.jsonl.gz --kind all --json
       specroute classifier prove prompts.jsonl.gz --trial poisoned --seeds 20
+      specroute classifier prove prompts.jsonl.gz --seeds 40-42
     """
     from itertools import product
 
@@ -155,7 +170,7 @@ def prove(file: Path, language: str, kind: str, seeds: int, trial: str, as_json:
     rows, extra = _read(file), own.rows()
     kinds = kinds_of(rows) if kind == "all" else [kind]
     met = True
-    for left_out, seed in product(kinds, range(seeds)):
+    for left_out, seed in product(kinds, seeds):
         experiment = Experiment(
             language,
             left_out,

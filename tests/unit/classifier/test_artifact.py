@@ -8,6 +8,8 @@ from classifier.artifact import (
     SHIPPED,
     BadArtifact,
     LinearPredictor,
+    hash_name,
+    information_of,
     load,
     quantise,
     read,
@@ -42,6 +44,16 @@ def test_survives_the_file(artifact, tmp_path):
     assert again.names == artifact.names == NAMES[:3]
     assert again.rows == artifact.rows
     assert again.card == {"rows": 4}
+
+
+def test_names_that_say_nothing_leave_their_evidence(tmp_path):
+    biases, information = [0.0] * len(LANES), [1.0, 2.0, 3.0, 40.0, 50.0]
+    made = quantise(NAMES, WEIGHTS, biases, version="1", card={}, information=information)
+    save(made, tmp_path / "a.json")
+    again = read(tmp_path / "a.json")
+    assert again.silent == made.silent == (hash_name("nothing"),)
+    assert information_of(again.silent_evidence) == pytest.approx([40.0], rel=0.03)
+    assert information_of(again.evidence) == pytest.approx([1.0, 2.0, 3.0], rel=0.05)
 
 
 def test_adds_the_weights_of_the_names_present(artifact):
@@ -89,6 +101,8 @@ def test_more_names_than_the_lanes_hold_are_cut_off(artifact):
         {"names": "one\ntwo"},
         {"names": None},
         {"scales": [1.0]},
+        {"silent": "eNpjYGBgAAAABAAB"},
+        {"silent": "eNpjZGIGAAANAAc="},
     ],
 )
 def test_says_what_is_wrong_with_a_file(artifact, tmp_path, change):

@@ -12,6 +12,7 @@ from classifier.learning import (
     KEPT_VERSIONS,
     MOST_REGRET,
     Learner,
+    _information,
     fit,
     judge,
     regret,
@@ -124,6 +125,29 @@ def test_much_evidence_holds_a_weight_back(served, own, traffic):
         return float((changed**2).mean())
 
     assert moved(served) < moved(free)
+
+
+def test_what_training_found_silent_is_no_news(served, own, traffic):
+    assert len(served.silent) > 500
+    forgetful = replace(served, silent=(), silent_evidence=b"")
+    before = scores(served, [Example((hashed,), "qa") for hashed in served.silent])
+
+    def moved(model):
+        learned = fit(model, traffic, own)
+        names = [Example((hashed,), "qa") for hashed in served.silent]
+        bias = scores(learned, [Example((), "qa")]) - scores(model, [Example((), "qa")])
+        return float(((scores(learned, names) - before - bias) ** 2).mean())
+
+    assert moved(served) < moved(forgetful) / 4
+
+
+def test_a_silent_name_that_traffic_makes_speak_is_remembered(served, learned):
+    spoken = set(served.silent) & set(learned.served.hashed)
+    known, _ = _information(learned.served)
+    before, _ = _information(served)
+    assert spoken
+    assert all(known[hashed] >= before[hashed] for hashed in spoken)
+    assert sum(known[hashed] for hashed in spoken) > sum(before[hashed] for hashed in spoken)
 
 
 def test_later_traffic_takes_a_promotion_back(served, learned, traffic):
