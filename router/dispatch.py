@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from classifier import CLASS_OF_KIND, WorkloadClass, extract, fingerprint
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from router.fleet import Fleet, PrefixIndex, Reservation
     from router.policy.base import Policy
     from router.relay import Books, Client, Exchange, Exchanges
+    from router.relay.attended import Tasks
     from router.relay.fallback import Fallback
     from workers.clock import Clock
 
@@ -85,8 +87,7 @@ class Dispatcher:
         """Serve one request to its end, whatever that is. Raises nothing that is the client's."""
         flight = Flight(request, self.read(request), self.clock, self.books.close)
         try:
-            async with client.attended() as tasks:
-                await self._serve(flight, client, KeepAlive(tasks, client, flight))
+            await client.attend(partial(self._serve, flight, client))
         except ClientGone:
             pass  # nobody is left to tell; the flight has been recorded
         finally:
@@ -101,55 +102,55 @@ class Dispatcher:
         flight = Flight(request, self.read(request), self.clock, self.books.close)
         return flight.reading, self.policy.choose(self._question(flight))
 
-    async def _serve(self, flight: Flight, client: Client, keep_alive: KeepAlive) -> None:
+    # Nothing is awaited in an `except` or a `finally` here: see `deploy/native/rewrite.py`.
+
+    async def _serve(self, flight: Flight, client: Client, tasks: Tasks) -> None:
+        keep_alive = KeepAlive(tasks, client, flight)
         keep_alive.arm()
+        refusal: GatewayError | None = None
         try:
             with Deadline(flight, self.total_s):
-                await self._serve_in_time(flight, client, keep_alive)
+                refusal = await self._serve_in_time(flight, client, keep_alive)
         except UpstreamTimeout as error:  # the deadline's own: every other has been answered
-            await self._refuse(flight, client, keep_alive, error)
+            refusal = error
         finally:
             keep_alive.stop()
+        if refusal is not None:
+            flight.fail(refusal)
+            flight.finish()
+            await client.refuse(refusal, flight.headers())
 
-    async def _serve_in_time(self, flight: Flight, client: Client, keep_alive: KeepAlive) -> None:
+    async def _serve_in_time(
+        self, flight: Flight, client: Client, keep_alive: KeepAlive
+    ) -> GatewayError | None:
+        """None when the client has its answer, else what it is to be told instead.
+
+        A remote model answers where one is configured for such a case.
+        """
         try:
             await self._ask_twice(flight, client, keep_alive)
+            return None
         except GatewayError as error:
-            await self._fall_back(flight, client, keep_alive, error)
-
-    async def _fall_back(
-        self, flight: Flight, client: Client, keep_alive: KeepAlive, error: GatewayError
-    ) -> None:
-        """A remote model's answer where one is configured for such a case, else the refusal."""
-        remote = self.fallback.remote_for(flight.request, error)
+            refusal = error
+        remote = self.fallback.remote_for(flight.request, refusal)
+        if remote is None:
+            return refusal
         try:
-            if remote is None:
-                raise error
-            exchange = await self.fallback.open(flight, remote, error)
+            exchange = await self.fallback.open(flight, remote, refusal)
             await self._carry(flight, exchange, client, keep_alive)
+            return None
         except GatewayError as failure:
-            await self._refuse(flight, client, keep_alive, told(error, failure))
-
-    async def _refuse(
-        self, flight: Flight, client: Client, keep_alive: KeepAlive, error: GatewayError
-    ) -> None:
-        keep_alive.stop()
-        flight.fail(error)
-        flight.finish()
-        await client.refuse(error, flight.headers())
+            return told(refusal, failure)
 
     async def _ask_twice(self, flight: Flight, client: Client, keep_alive: KeepAlive) -> None:
         """One worker, and a second one if the first fails before the client has seen anything."""
         failure: GatewayError | None = None
         while True:
+            reservation = await self._place_if_possible(flight, failure)
             try:
-                reservation = await self._place(flight)
-            except (NoWorker, Loading) as none:
-                if failure is not None:
-                    raise failure from None
-                reservation = await self._place_when_one_comes(flight, none)
-            try:
-                return await self._ask(flight, reservation, client, keep_alive)
+                exchange = await self.exchanges.open(flight, reservation.record)
+                await self._carry(flight, exchange, client, keep_alive)
+                return
             except MOVABLE as error:
                 self._blame(reservation, error)
                 if failure is not None or flight.request.wishes.worker is not None:
@@ -157,23 +158,24 @@ class Dispatcher:
                 failure = error
                 flight.leave_worker()
 
-    async def _ask(
-        self, flight: Flight, reservation: Reservation, client: Client, keep_alive: KeepAlive
-    ) -> None:
-        exchange = await self.exchanges.open(flight, reservation.record)
-        await self._carry(flight, exchange, client, keep_alive)
-
     async def _carry(
         self, flight: Flight, exchange: Exchange, client: Client, keep_alive: KeepAlive
     ) -> None:
+        keep_alive.stop()
+        failed: BaseException | None = None
         try:
-            keep_alive.stop()
             await relay(flight, exchange, client)
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             flight.finish()  # before anything is awaited: nothing may come between
-            raise
+            failed = error
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            failed = error
+        await exchange.aclose()
+        try:
+            if failed is not None:
+                raise failed
         finally:
-            await exchange.aclose()
+            failed = None  # its traceback has this frame: no cycle of the two
 
     def read(self, request: InferenceRequest) -> Reading:
         """What the request is and will probably produce."""
@@ -219,6 +221,20 @@ class Dispatcher:
             fixed_draft=flight.draft_is_fixed,
         )
 
+    async def _place_if_possible(self, flight: Flight, failure: GatewayError | None) -> Reservation:
+        """A slot of any worker; of one that is still to come, where nobody has failed yet.
+
+        Raises:
+            GatewayError: nobody can serve this; `failure` where that is what the first one did.
+        """
+        try:
+            return await self._place(flight)
+        except (NoWorker, Loading) as none:
+            if failure is not None:
+                raise failure from None
+            refusal = none
+        return await self._place_when_one_comes(flight, refusal)
+
     async def _place_when_one_comes(self, flight: Flight, refusal: GatewayError) -> Reservation:
         """A slot of a worker that is still to come: its pool is scaled up from zero, or rolled.
 
@@ -237,29 +253,22 @@ class Dispatcher:
 
     async def _place(self, flight: Flight, patience: asyncio.Timeout | None = None) -> Reservation:
         """A slot, waited for if need be; with `patience` also while nobody could serve at all."""
-
-        waits_since: float | None = None
-
-        def attempt() -> Reservation | None:
-            nonlocal waits_since
-            taken = self._choose_and_reserve(flight, patience)
-            if waits_since is None:  # deciding is our own time, waiting is the queue's
-                waits_since = self.clock.monotonic()
-            return taken
-
-        request = flight.request
-        try:
-            flight.reservation = reservation = await self.admission.admit(
-                attempt,
-                request.principal,
-                model=request.model,
-                worker=request.wishes.worker,
-                decided=lambda: flight.decision,
-            )
-            return reservation
-        finally:
-            if waits_since is not None:
-                flight.queue_s += self.clock.monotonic() - waits_since
+        reservation = self._choose_and_reserve(flight, patience)
+        if reservation is None:
+            # Deciding is our own time, waiting is the queue's.
+            since, request = self.clock.monotonic(), flight.request
+            try:
+                reservation = await self.admission.wait(
+                    partial(self._choose_and_reserve, flight, patience),
+                    request.principal,
+                    model=request.model,
+                    worker=request.wishes.worker,
+                    decided=lambda: flight.decision,
+                )
+            finally:
+                flight.queue_s += self.clock.monotonic() - since
+        flight.reservation = reservation
+        return reservation
 
     def _choose_and_reserve(
         self, flight: Flight, patience: asyncio.Timeout | None

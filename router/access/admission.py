@@ -110,15 +110,29 @@ class Admission(Generic[T]):
         worker: str | None = None,
         decided: Callable[[], RoutingDecision | None] = lambda: None,
     ) -> T:
-        """What `attempt` returns, at once or when there is room; `decided` tells what it chose.
-
-        Raises:
-            Saturated: the queue is full; `retry_after` is the time it needs to drain.
-            GatewayError: whatever `attempt` raises, then or later.
-        """
+        """What `attempt` returns, at once or when there is room; see `wait`."""
         taken = attempt()
         if taken is not None:
             return taken
+        return await self.wait(attempt, principal, model=model, worker=worker, decided=decided)
+
+    async def wait(
+        self,
+        attempt: Callable[[], T | None],
+        principal: Principal,
+        *,
+        model: str,
+        worker: str | None = None,
+        decided: Callable[[], RoutingDecision | None] = lambda: None,
+    ) -> T:
+        """What `attempt`, which has just failed, returns when there is room.
+
+        `decided` tells what it chose.
+
+        Raises:
+            Saturated: the queue is full; `retry_after` is the time it needs to drain.
+            GatewayError: whatever `attempt` raises.
+        """
         if len(self._waiters) >= self._max_queue:
             raise Saturated(
                 f"{len(self._waiters)} requests wait already", retry_after=self.retry_after()

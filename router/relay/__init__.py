@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from router.relay.answers import relay
+from router.relay.attended import ClientGone
 from router.relay.books import Books
-from router.relay.client import Client, ClientGone
+from router.relay.client import Client
 from router.relay.exchange import Budgets, Exchange, Exchanges
 from router.relay.flight import Flight, Reading
 from router.relay.keep_alive import KeepAlive

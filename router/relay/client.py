@@ -5,15 +5,13 @@ Its counterpart without ASGI is `router.relay.wire`.
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from router.core import TooLarge
+from router.relay.attended import ClientGone, Tasks, attended
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
-    from contextlib import AbstractAsyncContextManager
-    from types import TracebackType
 
     from router.core import GatewayError
 
@@ -21,53 +19,13 @@ if TYPE_CHECKING:
     Message = MutableMapping[str, Any]
     Receive = Callable[[], Awaitable[Message]]
     Send = Callable[[Message], Awaitable[None]]
+    Work = Callable[[Tasks], Coroutine[Any, Any, None]]
 
 Headers = list[tuple[bytes, bytes]]
 
 EVENT_STREAM: Final = (b"content-type", b"text/event-stream; charset=utf-8")
 _UNBUFFERED: Final = ((b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
 JSON: Final = (b"content-type", b"application/json")
-
-
-class ClientGone(Exception):
-    """The client has closed its connection."""
-
-
-class Tasks(Protocol):
-    """Who owns the tasks beside an exchange; they end with it."""
-
-    def create_task(self, coroutine: Coroutine[Any, Any, None], /) -> asyncio.Task[None]:
-        """Begin one."""
-        ...
-
-
-class Attended:
-    """A block beside which a watcher waits for the client to go; see `Client.attended`."""
-
-    def __init__(self, watch: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        self._watch = watch
-        self._group = asyncio.TaskGroup()
-        self._watcher: asyncio.Task[None] | None = None
-
-    async def __aenter__(self) -> Tasks:
-        await self._group.__aenter__()
-        self._watcher = self._group.create_task(self._watch())
-        return self._group
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._watcher is not None:
-            self._watcher.cancel()
-        try:
-            await self._group.__aexit__(kind, error, trace)
-        except BaseExceptionGroup as failed:
-            if failed.split(ClientGone)[1] is not None:
-                raise
-            raise ClientGone from None
 
 
 class Client:
@@ -128,13 +86,13 @@ class Client:
         if size > limit:
             raise TooLarge(f"the body is larger than {limit} bytes")
 
-    def attended(self) -> AbstractAsyncContextManager[Tasks]:
-        """A block that is cut short when the client goes while it is owed something.
+    async def attend(self, work: Work) -> None:
+        """Do `work`, which is cut short when the client goes while it is owed something.
 
         Raises:
-            ClientGone: at the block's end, in that case.
+            ClientGone: in that case.
         """
-        return Attended(self.watch)
+        await attended(self.watch, work)
 
     async def watch(self) -> None:
         """Wait until the client goes; return only if the exchange was over by then.

@@ -140,11 +140,16 @@ class Exchanges:
             flight.opened_at = self._clock.monotonic()
         flight.asked = delivery
         response = await self._upstreams.of(record.transport).open(request)
+        failed: BaseException | None
         try:
             return await self._first(response, delivery)
-        except BaseException:
-            await response.aclose()
-            raise
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            failed = error
+        await response.aclose()  # not in the handler: see `deploy/native/rewrite.py`
+        try:
+            raise failed
+        finally:
+            failed = None  # its traceback has this frame: no cycle of the two
 
     def _pin_of(self, flight: Flight) -> Mapping[str, object] | None:
         """What is said of slots for the client, where tenants are kept apart."""
@@ -170,14 +175,25 @@ class Exchanges:
             idle_timeout=self._budgets.between_chunks,
         )
         response = await self._upstreams.of(record.transport).open(request)
+        failed: BaseException | None = None
         try:
-            chunks = response.chunks()
-            if not 200 <= response.status < 300:
-                raise worker_error(response.status, parse_object(await read_refusal(chunks)))
-            whole = b"".join([chunk async for chunk in chunks])
-            return Reply(response.status, content_type_of(response), whole)
+            reply = await self._reply(response)
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            failed = error
+        await response.aclose()
+        try:
+            if failed is not None:
+                raise failed
         finally:
-            await response.aclose()
+            failed = None
+        return reply
+
+    async def _reply(self, response: UpstreamResponse) -> Reply:
+        chunks = response.chunks()
+        if not 200 <= response.status < 300:
+            raise worker_error(response.status, parse_object(await read_refusal(chunks)))
+        whole = b"".join([chunk async for chunk in chunks])
+        return Reply(response.status, content_type_of(response), whole)
 
     async def busy_slots(self, record: WorkerRecord) -> int | None:
         """How many slots the worker processes just now; None when it does not say."""

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 from router.relay.client import stream_headers
 
 if TYPE_CHECKING:
-    from router.relay.client import Client, Tasks
+    from router.relay.attended import Tasks
+    from router.relay.client import Client
     from router.relay.flight import Flight
 
 KEEP_ALIVE_S: Final = 10.0

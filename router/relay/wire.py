@@ -10,14 +10,13 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from router.core import TooLarge
-from router.relay.client import Client, ClientGone
+from router.relay.attended import ClientGone
+from router.relay.client import Client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
-    from contextlib import AbstractAsyncContextManager
-    from types import TracebackType
 
-    from router.relay.client import Headers, Tasks
+    from router.relay.client import Headers, Work
 
 _STATUS_LINES: Final = {
     status.value: b"HTTP/1.1 %d %b\r\n" % (status.value, status.phrase.encode())
@@ -89,29 +88,25 @@ class WireClient(Client):
 
     # --- leaving --------------------------------------------------------------------------------
 
-    def attended(self) -> AbstractAsyncContextManager[Tasks]:
-        """See `Client.attended`: the connection itself cancels the block."""
-        return self
-
-    async def __aenter__(self) -> WireClient:
+    async def attend(self, work: Work) -> None:
+        """See `Client.attend`: the connection itself cancels the work."""
         if self._gone:
             raise ClientGone
-        self._task = asyncio.current_task()
-        return self
+        self._task = task = asyncio.current_task()
+        try:
+            await work(self)
+        except asyncio.CancelledError:
+            if self._was_left(task):
+                raise ClientGone from None
+            raise  # the server ends, perhaps as well: that comes first
+        finally:
+            self._task = None
+            for one in self._beside:
+                one.cancel()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
-        task, self._task = self._task, None
-        for one in self._beside:
-            one.cancel()
-        if self._gone and kind is asyncio.CancelledError and task is not None:
-            if task.uncancel() > 0:  # the server ends as well: that comes first
-                return
-            raise ClientGone from None
+    def _was_left(self, task: asyncio.Task[Any] | None) -> bool:
+        """Whether a cancellation is the client's alone."""
+        return self._gone and task is not None and task.uncancel() == 0
 
     def create_task(self, coroutine: Coroutine[Any, Any, None], /) -> asyncio.Task[None]:
         """A task that ends with the exchange."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -25,12 +26,14 @@ class _Held:
     async def __call__(self, client) -> None:
         self.began += 1
         try:
-            async with client.attended():
-                await self.go.wait()
-                await client.respond(200, [], b"{}")
+            await client.attend(partial(self._answer, client))
             self.ended.append("answered")
         except ClientGone:
             self.ended.append("gone")
+
+    async def _answer(self, client, tasks) -> None:
+        await self.go.wait()
+        await client.respond(200, [], b"{}")
 
 
 async def test_the_clients_wish_to_close_is_told_and_kept():

@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from router.core import TooLarge, UpstreamFailed
-from router.relay.client import Client, ClientGone, stream_headers
+from router.relay.attended import ClientGone
+from router.relay.client import Client, stream_headers
 
 
 class _Wire:

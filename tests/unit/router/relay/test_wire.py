@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from router.core import TooLarge, UpstreamFailed
-from router.relay.client import ClientGone, stream_headers
+from router.relay.attended import ClientGone
+from router.relay.client import stream_headers
 from router.relay.wire import WireClient, render_head
 
 
@@ -103,30 +104,36 @@ async def test_the_limit_on_bodies_holds_here_too():
 
 async def test_tasks_beside_it_end_with_the_exchange():
     client, _ = _client()
-    async with client.attended() as tasks:
-        beside = tasks.create_task(asyncio.sleep(3600))
+    beside = []
+
+    async def work(tasks) -> None:
+        beside.append(tasks.create_task(asyncio.sleep(3600)))
+
+    await client.attend(work)
     with pytest.raises(asyncio.CancelledError):
-        await beside
+        await beside[0]
 
 
 async def test_who_has_gone_is_not_served():
     client, _ = _client()
     client.lost()
+
+    async def work(tasks) -> None:
+        raise AssertionError("nobody is there")
+
     with pytest.raises(ClientGone):
-        async with client.attended():
-            raise AssertionError("nobody is there")
+        await client.attend(work)
 
 
 async def test_a_cancellation_that_is_not_the_clients_stays_one():
     client, _ = _client()
     entered = asyncio.Event()
 
-    async def serve() -> None:
-        async with client.attended():
-            entered.set()
-            await asyncio.Event().wait()
+    async def work(tasks) -> None:
+        entered.set()
+        await asyncio.Event().wait()
 
-    task = asyncio.get_running_loop().create_task(serve())
+    task = asyncio.get_running_loop().create_task(client.attend(work))
     await entered.wait()
     client.lost()
     task.cancel()  # the server ends in the same moment
@@ -136,10 +143,16 @@ async def test_a_cancellation_that_is_not_the_clients_stays_one():
 
 async def test_leaving_after_the_answer_disturbs_nobody():
     client, _ = _client()
-    async with client.attended():
+    done = asyncio.Event()
+
+    async def work(tasks) -> None:
         await client.respond(200, [], b"{}")
         client.lost()
         await asyncio.sleep(0)
+        done.set()
+
+    await client.attend(work)
+    assert done.is_set()
 
 
 @pytest.mark.parametrize("value", [b"a\r\nb: c", b"a\nb", b"a\rb", b"a\0b"])
