@@ -52,30 +52,47 @@ class DecisionLog:
     def _write_batch(self, batch: list[bytes]) -> None:
         written = 0
         try:
-            for line in batch:
-                self._append(line)
-                written += 1
-            if self._file is not None:
-                self._file.flush()  # what stays in our memory is lost with the process
+            while written < len(batch):
+                count = self._fitting(batch, written)
+                # One write for all: each gives up the interpreter's lock and must win it back.
+                self._append(b"".join(batch[written : written + count]))
+                written += count
         except OSError as error:
             if not self.lost:
                 log.warning("decision_log_failed", path=str(self.path), reason=str(error))
             self.lost += len(batch) - written
+
+    def _fitting(self, batch: list[bytes], begin: int) -> int:
+        """How many lines from `begin` on go into the current file, or else into a new one."""
+        if self._file is None:
+            self._open()
+        count, size = 0, self._size
+        for line in batch[begin:]:
+            size += len(line)
+            if size > self._max_bytes:
+                break
+            count += 1
+        if count:
+            return count
+        self._rotate()
+        self._open()
+        return 1
 
     def _close_file(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
 
-    def _append(self, line: bytes) -> None:
-        if self._file is not None and self._size + len(line) > self._max_bytes:
-            self._rotate()
-        if self._file is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("ab")
-            self._size = self.path.stat().st_size
-        self._file.write(line)
-        self._size += len(line)
+    def _open(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = self.path.open("ab")
+        self._size = self.path.stat().st_size
+
+    def _append(self, lines: bytes) -> None:
+        if self._file is not None:
+            self._file.write(lines)
+            self._file.flush()  # what stays in our memory is lost with the process
+            self._size += len(lines)
 
     def _rotate(self) -> None:
         self._close_file()

@@ -30,10 +30,19 @@ class PromptModel:
         self.speeds = EffectTable(Shape(noise_sd=0.3))
         self._paces: dict[tuple[str, int], float] = {}  # seconds per token, until learned anew
         self._version = -1
+        self._ratios: dict[tuple[str, str], float] = {}  # tokens per character, likewise
+        self._ratios_version = -1
 
     def tokens(self, model: str, language: str, chars: int) -> float:
         """Prompt tokens to expect from so many characters."""
-        ratio = math.exp(self.ratios.estimate(self.ratio_cell(model, language)).mean)
+        if self._ratios_version != self.ratios.version:
+            self._ratios.clear()
+            self._ratios_version = self.ratios.version
+        key = (model, language)
+        ratio = self._ratios.get(key)
+        if ratio is None:
+            ratio = math.exp(self.ratios.estimate(self.ratio_cell(model, language)).mean)
+            self._ratios[key] = ratio
         return _TEMPLATE_TOKENS + chars * ratio
 
     def seconds(self, worker_key: str, tokens: float) -> float:
