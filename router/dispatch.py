@@ -8,7 +8,7 @@ the attempt that `Admission.admit` makes, with no await between them.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -28,7 +28,7 @@ from router.core import (
 from router.fleet import Tenant, read_chain
 from router.policy.base import PolicyInput
 from router.relay import ClientGone, Flight, KeepAlive, Reading, relay
-from router.relay.deadline import Deadline
+from router.relay.deadline import Deadline, Deadlines
 from router.relay.fallback import told
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Dispatcher:
     exchanges: Exchanges
     books: Books
     fallback: Fallback
-    total_s: float = 3600.0  # from arrival to the last byte
+    deadlines: Deadlines = field(default_factory=Deadlines)
     tenant_safe: bool = False  # nobody is served from what another left in a slot
     wait_for_worker_s: float = 0.0  # how long a request may wait while its model has no worker
 
@@ -109,7 +109,7 @@ class Dispatcher:
         keep_alive.arm()
         refusal: GatewayError | None = None
         try:
-            with Deadline(flight, self.total_s):
+            with Deadline(flight, self.deadlines):
                 refusal = await self._serve_in_time(flight, client, keep_alive)
         except UpstreamTimeout as error:  # the deadline's own: every other has been answered
             refusal = error

@@ -55,7 +55,8 @@ def _request(outcome: Outcome) -> dict[str, Any]:
 
 
 def _ms(seconds: float | None) -> float | None:
-    return None if seconds is None else round(1000.0 * seconds, 3)
+    # Not `round(..., 3)`, which makes a decimal text of the number and reads it again.
+    return None if seconds is None else round(1e6 * seconds) / 1000.0
 
 
 def _request_json(row: dict[str, Any]) -> str:

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+_NUMBERS = (int, float)
+
 
 @dataclass(frozen=True, slots=True)
 class Timings:
@@ -71,25 +73,25 @@ class Timings:
     @classmethod
     def from_payload(cls, timings: Mapping[str, Any] | None) -> Timings:
         """Read a `timings` object; wrong types and missing fields become None."""
-        source = timings if isinstance(timings, Mapping) else {}
+        if not isinstance(timings, Mapping):
+            return cls()
+        get = timings.get
         return cls(
-            cache_n=_count(source.get("cache_n")),
-            prompt_n=_count(source.get("prompt_n")),
-            prompt_ms=_milliseconds(source.get("prompt_ms")),
-            predicted_n=_count(source.get("predicted_n")),
-            predicted_ms=_milliseconds(source.get("predicted_ms")),
-            draft_n=_count(source.get("draft_n")),
-            draft_n_accepted=_count(source.get("draft_n_accepted")),
+            cache_n=_count(get("cache_n")),
+            prompt_n=_count(get("prompt_n")),
+            prompt_ms=_milliseconds(get("prompt_ms")),
+            predicted_n=_count(get("predicted_n")),
+            predicted_ms=_milliseconds(get("predicted_ms")),
+            draft_n=_count(get("draft_n")),
+            draft_n_accepted=_count(get("draft_n_accepted")),
         )
 
 
 def _count(value: Any) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        return None
-    return value
+    return value if type(value) is int and value >= 0 else None  # a bool is no count
 
 
 def _milliseconds(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
+    if type(value) not in _NUMBERS or not 0 <= value < 1e12:
         return None
     return float(value)

@@ -48,11 +48,13 @@ class KeyRing:
 
     def __init__(self, entries: Iterable[KeyEntry] = ()) -> None:
         self._by_digest = {entry.digest: entry for entry in entries}
+        self._seen: dict[str, KeyEntry] = {}  # keys that were right: hashing costs more than this
         self.version = 0
 
     def replace(self, entries: Iterable[KeyEntry]) -> None:
         """Know these from now on, and no others."""
         self._by_digest = {entry.digest: entry for entry in entries}
+        self._seen = {}
         self.version += 1
 
     def __len__(self) -> int:
@@ -60,11 +62,15 @@ class KeyRing:
 
     def find(self, key: str) -> KeyEntry | None:
         """The entry of `key`, or None. Takes the same time wherever a wrong key differs."""
+        known = self._seen.get(key)  # compares nothing unless a keyed hash is equal
+        if known is not None:
+            return known
         digest = hash_key(key)
         entry = self._by_digest.get(digest)
         # The lookup is by a hash the caller cannot steer; the comparison keeps it so.
         if entry is None or not hmac.compare_digest(entry.digest, digest):
             return None
+        self._seen[key] = entry
         return entry
 
 

@@ -75,6 +75,7 @@ class WireProtocol(asyncio.Protocol):
         "_head",
         "_held",
         "_hot",
+        "_is_http11",
         "_keep",
         "_loop",
         "_missing",
@@ -112,7 +113,7 @@ class WireProtocol(asyncio.Protocol):
         self._next: tuple[Serve, int, int] = _nobody, 0, 0  # and its head's and body's bytes
         self._rendered: list[tuple[bytes, bytes]] | None = None  # the server's headers
         self._rows = b""  # and their lines
-        self._keep = True
+        self._keep = self._is_http11 = True
         self._ending = False
         self.has_room = True
         self._waiters: list[asyncio.Future[None]] = []
@@ -261,7 +262,8 @@ class WireProtocol(asyncio.Protocol):
             self._parser.feed_data(head)
         except _PARSER_ERRORS:
             return None
-        self._keep = self._parser.should_keep_alive() and self._parser.get_http_version() == "1.1"
+        self._is_http11 = self._parser.get_http_version() == "1.1"
+        self._keep = self._is_http11 and self._parser.should_keep_alive()
         headers = self._head.headers
         length = int(headers.get(b"content-length", b"-1"))
         if not 0 <= length <= MAX_BODY or not _NOT_OURS.isdisjoint(headers):
@@ -277,9 +279,9 @@ class WireProtocol(asyncio.Protocol):
         if len(data) > size + length:
             self._held = [data[size + length :]]
         self._keep = self._keep and not self._ending
-        chunked = self._parser.get_http_version() == "1.1"
-        self._client = client = WireClient(self, self._head.headers, body, chunked=chunked)
-        self.create_task(self._run(serve, client))
+        headers, chunked = self._head.headers, self._is_http11
+        self._client = client = WireClient(self, headers, body, chunked=chunked)
+        client.served_by = self.create_task(self._run(serve, client))
 
     async def _run(self, serve: Serve, client: WireClient) -> None:
         broken = False

@@ -26,6 +26,7 @@ from router.fleet.lingering import Lingering
 from router.fleet.watch import Watch
 from router.in_redis import connect
 from router.relay import Books, Exchanges
+from router.relay.deadline import Deadlines
 from router.relay.fallback import Fallback
 from router.settings import is_loopback
 from router.telemetry.family import Family
@@ -97,7 +98,7 @@ def build(
         exchanges=exchanges,
         fallback=_fallback(settings, upstreams),
         wait_for_worker_s=settings.wait_for_worker_s,
-        total_s=settings.budgets.total,
+        deadlines=Deadlines(settings.budgets.total),
         books=Books(fleet, prefixes, access.rates, lingering, learned.recorder.record),
     )
     swaps = Swaps(fleet, admission.waiting, registry, clock)

@@ -59,7 +59,17 @@ class Line(Protocol):
 class WireClient(Client):
     """A client whose whole request has been read before it is served."""
 
-    __slots__ = ("_beside", "_body", "_chunked", "_gone", "_head", "_line", "_task", "on_room")
+    __slots__ = (
+        "_beside",
+        "_body",
+        "_chunked",
+        "_gone",
+        "_head",
+        "_line",
+        "_task",
+        "on_room",
+        "served_by",
+    )
 
     def __init__(
         self, line: Line, headers: dict[bytes, bytes], body: bytes, *, chunked: bool = True
@@ -71,6 +81,7 @@ class WireClient(Client):
         self.received_at = 0.0
         self.started = False
         self.on_room: Callable[[], None] | None = None  # called when `push` may go on
+        self.served_by: asyncio.Task[Any] | None = None  # the task, where it is known
         self._over = False
         self._line = line
         self._body = body
@@ -92,7 +103,7 @@ class WireClient(Client):
         """See `Client.attend`: the connection itself cancels the work."""
         if self._gone:
             raise ClientGone
-        self._task = task = asyncio.current_task()
+        self._task = task = self.served_by or asyncio.current_task()
         try:
             await work(self)
         except asyncio.CancelledError:

@@ -135,7 +135,9 @@ def _request(outcome: Outcome, what: Classification | None) -> dict[str, Any]:
     if what is not None:
         sizes["class"] = str(what.workload_class)
         sizes["kind"] = what.kind
-        sizes["probabilities"] = {name: round(p, 5) for name, p in what.probabilities.items()}
+        shares = what.probabilities.items()
+        # Not `round(p, 5)`, which makes a decimal text of the number and reads it again.
+        sizes["probabilities"] = {name: round(1e5 * p) / 1e5 for name, p in shares}
         sizes["thinking"] = what.thinking
         sizes["language"] = what.language
         sizes["expected_output_tokens"] = what.expected_output_tokens

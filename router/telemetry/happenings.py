@@ -137,6 +137,8 @@ class Noticer:
         key = (outcome.model, str(what.workload_class))
         votes = self._votes.setdefault(key, deque(maxlen=VOTES))
         votes.append(decision.worker)
+        if decision.worker == self._usual.get(key):
+            return None  # one more for whom it was: nobody else can have come to lead
         leader = max(set(votes), key=votes.count)
         if len(votes) < VOTES or votes.count(leader) < MAJORITY * VOTES:
             return None

@@ -30,6 +30,7 @@ ANSWER_LIMIT = 64 * 1_048_576  # bytes of one streamed answer; 64 MiB is over 20
 _ORDER = ("created", "model", "system_fingerprint", "object", "usage", "id", "timings")
 _OBJECTS = {"chat.completion.chunk": "chat.completion"}
 _PASSING = frozenset(("choices", "prompt_progress"))  # of one event, not of the answer
+_PLAINLY = b'"stream":false'
 _STREAM_FALSE = re.compile(rb'"stream"\s*:\s*(false|null)')
 
 
@@ -88,6 +89,8 @@ def _splice(payload: Mapping[str, Any], body: bytes) -> bytes | None:
     added = b'"stream_options":{"include_usage":true},'
     if "stream" not in payload:
         added += b'"stream":true,'
+    elif payload["stream"] is False and body.count(b'"stream"') == body.count(_PLAINLY) == 1:
+        body = body.replace(_PLAINLY, b'"stream":true')  # what most clients send
     elif payload["stream"] is not True:
         # Inside a JSON string the quotes would be escaped, so a match is a key; if it is the only
         # one it is the top-level one that `payload` shows.

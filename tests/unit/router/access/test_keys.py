@@ -18,6 +18,16 @@ def test_a_ring_finds_by_key_and_never_by_hash():
     assert len(ring) == 1
 
 
+def test_a_key_that_was_found_before_is_forgotten_with_its_entry():
+    key = new_key()
+    ring = KeyRing([KeyEntry("a", hash_key(key))])
+    assert ring.find(key) is ring.find(key)
+    ring.replace([KeyEntry("b", hash_key(key))])
+    assert ring.find(key).label == "b"
+    ring.replace([])
+    assert ring.find(key) is None
+
+
 def test_new_keys_differ_and_look_like_keys():
     keys = {new_key() for _ in range(100)}
     assert len(keys) == 100

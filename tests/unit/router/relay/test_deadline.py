@@ -8,7 +8,7 @@ import pytest
 
 from router.core import Status, UpstreamTimeout
 from router.fleet import read_chain
-from router.relay.deadline import Deadline
+from router.relay.deadline import Deadline, Deadlines
 from router.relay.flight import Flight, Reading
 from tests.fakes.gateway import HandClock, classified, request
 
@@ -27,7 +27,7 @@ def flight(outcomes):
 
 
 async def test_what_is_quick_enough_is_left_alone(flight):
-    with Deadline(flight, 30.0):
+    with Deadline(flight, Deadlines(30.0)):
         await asyncio.sleep(0)
     assert not flight.is_over
 
@@ -40,7 +40,7 @@ async def test_the_flight_knows_before_the_block_is_cancelled(flight, outcomes):
             flight.finish()
             raise
 
-    with pytest.raises(UpstreamTimeout) as refused, Deadline(flight, 0.01):
+    with pytest.raises(UpstreamTimeout) as refused, Deadline(flight, Deadlines(0.01)):
         await carry()
     assert refused.value.code == "timeout"
     assert [one.status for one in outcomes] == [Status.TIMEOUT]
@@ -50,12 +50,12 @@ async def test_the_flight_knows_before_the_block_is_cancelled(flight, outcomes):
 async def test_an_answer_that_is_complete_is_not_disturbed(flight):
     flight.succeed()
     flight.finish()
-    with Deadline(flight, 0.01):
+    with Deadline(flight, Deadlines(0.01)):
         await asyncio.sleep(0.05)
 
 
 async def test_a_client_that_leaves_at_the_same_moment_comes_first(flight):
-    deadline = Deadline(flight, 60.0)
+    deadline = Deadline(flight, Deadlines(60.0))
 
     async def block() -> None:
         with deadline:
@@ -63,8 +63,39 @@ async def test_a_client_that_leaves_at_the_same_moment_comes_first(flight):
 
     task = asyncio.ensure_future(block())
     await asyncio.sleep(0)
-    deadline._end()
+    deadline.end()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert flight.http_status == 504
+
+
+async def test_each_ends_at_its_own_time_and_who_has_left_is_let_be(flight, outcomes):
+    among, began = Deadlines(0.05), asyncio.get_running_loop().time()
+
+    async def wait(seconds: float) -> float:
+        await asyncio.sleep(seconds)
+        with pytest.raises(UpstreamTimeout), Deadline(flight, among):
+            await asyncio.sleep(60.0)
+        return asyncio.get_running_loop().time() - began
+
+    with Deadline(flight, among):
+        pass
+    ended = await asyncio.gather(wait(0.0), wait(0.03))
+    assert 0.045 < ended[0] < 0.075 < ended[1]
+    assert outcomes == []
+
+
+def test_another_event_loop_has_a_timer_of_its_own(flight):
+    among = Deadlines(0.02)
+
+    async def leave_early() -> None:
+        with Deadline(flight, among):
+            await asyncio.sleep(0)
+
+    async def stay() -> None:
+        with pytest.raises(UpstreamTimeout), Deadline(flight, among):
+            await asyncio.sleep(60.0)
+
+    asyncio.run(leave_early())
+    asyncio.run(stay())
