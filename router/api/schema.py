@@ -32,6 +32,10 @@ MAX_CHOICES: Final = 128  # OpenAI's own bound on n
 MAX_NESTING: Final = 100  # of a body; llama.cpp's schema converter recurses, orjson ends at 254
 MAX_HEADER_CHARS: Final = 256  # of ids that are echoed and logged
 _JSON: Final = b"application/json"
+_WISHES: Final = frozenset(
+    (b"x-specroute-worker", b"x-specroute-mode", b"x-specroute-class", b"x-session-id")
+)
+_NO_WISHES: Final = Wishes()
 _CLASSES: Final = frozenset(c.value for c in WorkloadClass)
 
 
@@ -149,6 +153,8 @@ def find_model(name: object, directory: Directory) -> Addressee:
 
 def read_wishes(headers: Mapping[bytes, bytes], addressee: Addressee) -> Wishes:
     """The x-specroute headers and the pin of the model's name, which must agree."""
+    if _WISHES.isdisjoint(headers):
+        return _NO_WISHES if addressee.worker is None else Wishes(worker=addressee.worker)
     worker, mode = _text(headers, b"x-specroute-worker"), _text(headers, b"x-specroute-mode")
     pinned = addressee.worker
     if worker and pinned and worker != pinned:

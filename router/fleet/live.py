@@ -7,7 +7,7 @@ two requests can never both take the last slot.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from router.core import FleetView, WorkerSnapshot
 from router.fleet.breaker import Breaker
@@ -25,6 +25,13 @@ _SHOWN: Final = (
     *("effective_mode", "default_thinking", "exclusive_group"),
 )
 """Fields of a record whose change matters to somebody at once."""
+
+
+class Meanwhile(NamedTuple):
+    """What else ran while a request did, on average over its time."""
+
+    batch: float  # requests in flight on its worker, itself included
+    beside: float  # busy ones among its host's other workers
 
 
 class Reservation:
@@ -73,13 +80,9 @@ class Reservation:
         """Slots that this gateway holds on the worker, this one included."""
         return self._fleet.in_flight(self.worker)
 
-    def beside(self) -> float:
-        """How many of its host's other workers were busy since it began, on average."""
-        return self._fleet.beside(self)
-
-    def batch(self) -> float:
-        """Mean requests in flight on its worker since it began, itself included."""
-        return self._fleet.batch(self)
+    def meanwhile(self) -> Meanwhile:
+        """Who shared its worker and its host with it, on average since it began."""
+        return self._fleet.meanwhile(self)
 
     def release(self) -> None:
         """Give the slot back; a second call does nothing."""
@@ -124,7 +127,7 @@ class _Worker:
         self.lease: int | None = None  # None: never leased
         self.shared = False  # whether slots must be leased before they are used
         self.elsewhere = 0  # in flight through other gateways, as last heard
-        self._at_rest: WorkerSnapshot | None = None  # the last one with nothing in flight
+        self._at_rest: WorkerSnapshot | None = None  # with nothing in flight, until `changed`
 
     @property
     def slots(self) -> int:
@@ -151,37 +154,35 @@ class _Worker:
         used = sum(r.context_tokens for r in self.held)
         return used + context_tokens <= self.record.context
 
+    def changed(self) -> None:
+        """Something that snapshots tell is different now, beside what is in flight from here."""
+        self._at_rest = None
+
     def snapshot(self, now: float) -> WorkerSnapshot:
-        held, reason = self.held, self.unavailable(now)
+        rest, held = self._at_rest, self.held
+        if rest is None or not self.breaker.closed:
+            rest = self._snapshot_at_rest(now)
         if not held:
-            return self._snapshot_at_rest(reason)
+            return rest
         count = len(held)
         # Reservation.remaining_tokens written out: there may be hundreds, at every request.
         left = [max(1.0, r.expected_tokens - r.produced) for r in held]
         return WorkerSnapshot(
             record=self.record,
-            slots=self.slots,
+            slots=rest.slots,
             in_flight=count,
             total_in_flight=count + self.elsewhere,
             remaining_tokens=tuple(left),
-            available=not reason,
-            unavailable_reason=reason,
+            available=rest.available,
+            unavailable_reason=rest.unavailable_reason,
         )
 
-    def _snapshot_at_rest(self, reason: str) -> WorkerSnapshot:
+    def _snapshot_at_rest(self, now: float) -> WorkerSnapshot:
         """Most of a fleet is at rest, and looks as it did a moment ago."""
-        known, slots, elsewhere = self._at_rest, self.slots, self.elsewhere
-        if (
-            known is None
-            or known.record is not self.record
-            or known.slots != slots
-            or known.total_in_flight != elsewhere
-            or known.unavailable_reason != reason
-        ):
-            known = self._at_rest = WorkerSnapshot(
-                self.record, slots, 0, elsewhere, (), not reason, reason
-            )
-        return known
+        reason = self.unavailable(now)
+        made = WorkerSnapshot(self.record, self.slots, 0, self.elsewhere, (), not reason, reason)
+        self._at_rest = made if self.breaker.closed else None  # an open one closes with time
+        return made
 
     def unavailable(self, now: float) -> str:
         if self.gone:
@@ -283,21 +284,17 @@ class Fleet:
         reservation.began = (now, self._area_beside(live, now), live.batch.area(now))
         return reservation
 
-    def beside(self, reservation: Reservation) -> float:
-        """How many of its host's other workers were busy since the request began, on average."""
+    def meanwhile(self, reservation: Reservation) -> Meanwhile:
+        """Who shared worker and host with a request, on average since it began."""
         live = self._workers.get(reservation.worker)
-        (began, area, _), now = reservation.began, self._clock.monotonic()
+        (began, beside, batch), now = reservation.began, self._clock.monotonic()
         if live is None or now <= began:
-            return 0.0
-        return max(0.0, (self._area_beside(live, now) - area) / (now - began))
-
-    def batch(self, reservation: Reservation) -> float:
-        """Mean requests in flight on its worker since it began, itself included."""
-        live = self._workers.get(reservation.worker)
-        (began, _, area), now = reservation.began, self._clock.monotonic()
-        if live is None or now <= began:
-            return float(reservation.occupancy)
-        return max(1.0, (live.batch.area(now) - area) / (now - began))
+            return Meanwhile(float(reservation.occupancy), 0.0)
+        seconds = now - began
+        return Meanwhile(
+            max(1.0, (live.batch.area(now) - batch) / seconds),
+            max(0.0, (self._area_beside(live, now) - beside) / seconds),
+        )
 
     def _area_beside(self, live: _Worker, now: float) -> float:
         """Busy seconds of the other workers of that one's host."""
@@ -383,6 +380,7 @@ class Fleet:
             before = live.slots
             live.shared = True
             live.lease = leases.get(name)
+            live.changed()
             others = elsewhere.get(name, 0)
             if others != live.elsewhere:
                 live.elsewhere = others
@@ -397,6 +395,7 @@ class Fleet:
             live = self._workers[name] = _Worker(record)
             live.shared = self._shared
             return True
+        live.changed()
         returned, live.gone = live.gone, False
         before = live.record
         if before.host != record.host:
@@ -419,6 +418,7 @@ class Fleet:
             self._weigh(live, busy=False)
             del self._workers[name]
             return True
+        live.changed()
         was_there, live.gone = not live.gone, True
         return was_there
 

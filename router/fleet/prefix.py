@@ -96,26 +96,28 @@ def _hash(previous: bytes, data: bytes) -> bytes:
 class _Held:
     """What one process holds, most recently used last, and how far that proved true."""
 
-    __slots__ = ("boundaries", "process", "trust")
+    __slots__ = ("boundaries", "record", "trust")
 
-    def __init__(self, process: tuple[float, int | None, str]) -> None:
-        self.process = process
+    def __init__(self, record: WorkerRecord) -> None:
+        self.record = record  # as last seen
         self.boundaries: OrderedDict[bytes, None] = OrderedDict()
         self.trust = 1.0
 
     def share(self, chain: Chain) -> float:
         """The part of the prompt, 0 to 1, up to the deepest boundary held."""
+        held = self.boundaries
         for digest, chars in reversed(chain.boundaries):
-            if digest in self.boundaries:
+            if digest in held:
                 return chars / max(1, chain.chars)
         return 0.0
 
     def add(self, chain: Chain) -> None:
+        held = self.boundaries
         for digest, _ in chain.boundaries:
-            self.boundaries[digest] = None
-            self.boundaries.move_to_end(digest)
-        while len(self.boundaries) > BOUNDARIES_PER_WORKER:
-            self.boundaries.popitem(last=False)
+            held[digest] = None
+            held.move_to_end(digest)
+        while len(held) > BOUNDARIES_PER_WORKER:
+            held.popitem(last=False)
 
 
 class PrefixIndex:
@@ -152,7 +154,7 @@ class PrefixIndex:
         """The worker has digested the prompt; `cache_n` of `prompt_tokens` it held before."""
         held = self._of(record)
         if held is None:
-            held = self._held[record.name] = _Held(_process(record))
+            held = self._held[record.name] = _Held(record)
         if cache_n is not None and prompt_tokens:
             self._correct(held, chain, cache_n / prompt_tokens)
         held.add(chain)
@@ -171,9 +173,12 @@ class PrefixIndex:
     def _of(self, record: WorkerRecord) -> _Held | None:
         """What the worker holds; another process under the same name holds nothing."""
         held = self._held.get(record.name)
-        if held is not None and held.process != _process(record):
+        if held is None or held.record is record:
+            return held
+        if _process(held.record) != _process(record):
             del self._held[record.name]
             return None
+        held.record = record  # a heartbeat later
         return held
 
 

@@ -189,7 +189,8 @@ class Flight:
     def _outcome(self, account: Account) -> Outcome:
         request, reading, now = self.request, self.reading, self._clock.monotonic()
         worker, mode, key = self._served_by()
-        first = self.first_content_at
+        first, held = self.first_content_at, self.reservation
+        batch, beside = held.meanwhile() if held is not None else (0.0, 0.0)
         return Outcome(
             request_id=request.id,
             endpoint=str(request.endpoint),
@@ -206,10 +207,10 @@ class Flight:
             key_id=request.principal.key_id,
             stream=request.stream,
             http_status=self.http_status,
-            occupancy=self.reservation.occupancy if self.reservation is not None else 0,
-            batch=self.reservation.batch() if self.reservation is not None else 0.0,
-            host=self.reservation.record.host if self.reservation is not None else "",
-            beside=self.reservation.beside() if self.reservation is not None else 0.0,
+            occupancy=held.occupancy if held is not None else 0,
+            batch=batch,
+            host=held.record.host if held is not None else "",
+            beside=beside,
             context_tokens=_context(account.timings),
             has_image=reading.features.has_images,
             has_grammar=reading.features.has_grammar,

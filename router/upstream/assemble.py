@@ -152,9 +152,8 @@ class Assembler:
                 self._message["content"] = (self._message.get("content") or "") + text
                 return
         body = row_object(row)
-        self._before, self._after = _frame(row, body)
-        if body is not None:
-            self._take(body)
+        text = self._take(body) if body is not None else None
+        self._before, self._after = _NO_FRAME if text is None else _frame(row, text)
 
     def _parsed(self, chunk: bytes) -> list[dict[str, Any] | None]:
         try:
@@ -200,7 +199,8 @@ class Assembler:
         known = {name: top[name] for name in _ORDER if name in top}
         return {"choices": [self._assembled()], **known, **top}
 
-    def _take(self, body: dict[str, Any]) -> None:
+    def _take(self, body: dict[str, Any]) -> str | None:
+        """Take in an event; its text, where its one choice brings nothing else."""
         if "error" in body:
             raise _stream_error(body)
         if None in body.values():  # what is null says nothing
@@ -208,13 +208,16 @@ class Assembler:
         self._top.update(body)
         choices = body.get("choices")
         if isinstance(choices, list) and choices and isinstance(choices[0], dict):
-            self._take_choice(choices[0])
+            text = self._take_choice(choices[0])
+            return text if len(choices) == 1 else None
+        return None
 
-    def _take_choice(self, choice: dict[str, Any]) -> None:
+    def _take_choice(self, choice: dict[str, Any]) -> str | None:
+        only: str | None = None
         for name, value in choice.items():
             if name == "delta" and isinstance(value, dict):
                 self._is_chat = True
-                self._take_delta(value)
+                only = self._take_delta(value)
             elif name == "text" and isinstance(value, str):
                 self._events += 1
                 self._text.append(value)
@@ -222,8 +225,9 @@ class Assembler:
                 self._take_logprobs(value)
             elif value is not None or name not in self._choice:
                 self._choice[name] = value
+        return only
 
-    def _take_delta(self, delta: dict[str, Any]) -> None:
+    def _take_delta(self, delta: dict[str, Any]) -> str | None:
         for name, value in delta.items():
             if name == "tool_calls":
                 self._events += 1
@@ -234,6 +238,8 @@ class Assembler:
                 self._message[name] = known + value if isinstance(known, str) else value
             elif value is not None:
                 self._message[name] = value
+        text = delta.get("content") if len(delta) == 1 else None
+        return text if isinstance(text, str) else None
 
     def _take_tools(self, calls: Any) -> None:
         for call in calls if isinstance(calls, list) else ():
@@ -274,31 +280,18 @@ _CONTENT = b'"delta":{"content":'
 _NO_FRAME = (b"\0", b"")  # begins no event
 
 
-def _frame(row: bytes, body: dict[str, Any] | None) -> tuple[bytes, bytes]:
-    """What stands before and after the text of an event that brings nothing but text.
+def _frame(row: bytes, text: str) -> tuple[bytes, bytes]:
+    """What stands before and after the text of an event that brings nothing but `text`.
 
     An event with the same bytes around another string differs from it in that string alone.
     """
-    text = _only_text(body)
     start = row.find(_CONTENT) + len(_CONTENT)
-    if text is None or start < len(_CONTENT) or row.count(b'"delta"') != 1:
+    if start < len(_CONTENT) or row.count(b'"delta"') != 1:
         return _NO_FRAME
     end = start + 1
     while (end := row.find(b'"', end) + 1) and row[end - 2 : end - 1] == b"\\":
         pass  # perhaps an escaped one: then the string is longer, if it is a string at all
     return (row[:start], row[end:]) if _string_of(row[start:end]) == text else _NO_FRAME
-
-
-def _only_text(body: dict[str, Any] | None) -> str | None:
-    """The text of an event whose one choice brings nothing else."""
-    choices = body.get("choices") if body is not None else None
-    if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], dict):
-        return None
-    delta = choices[0].get("delta")
-    if not isinstance(delta, dict) or len(delta) != 1:
-        return None
-    text = delta.get("content")
-    return text if isinstance(text, str) else None
 
 
 def _string_of(raw: bytes) -> str | None:

@@ -230,7 +230,7 @@ def test_a_request_knows_how_many_workers_were_busy_beside_its_own_meanwhile():
     for other in others:
         other.release()
     clock.now += 4.0
-    assert mine.beside() == pytest.approx(2.0 / 8.0)
+    assert mine.meanwhile().beside == pytest.approx(2.0 / 8.0)
 
 
 def test_a_request_knows_how_many_shared_its_worker_whoever_came_first():
@@ -240,11 +240,14 @@ def test_a_request_knows_how_many_shared_its_worker_whoever_came_first():
     second = fleet.reserve("a")
     assert (first.occupancy, second.occupancy) == (1, 2)
     clock.now += 3.0
-    assert (first.batch(), second.batch()) == (pytest.approx(1.75), pytest.approx(2.0))
+    assert (first.meanwhile().batch, second.meanwhile().batch) == (
+        pytest.approx(1.75),
+        pytest.approx(2.0),
+    )
     second.release()
     clock.now += 3.0
-    assert first.batch() == pytest.approx(10.0 / 7.0)
-    assert fleet.reserve("c").batch() == 1.0  # no time has passed
+    assert first.meanwhile().batch == pytest.approx(10.0 / 7.0)
+    assert fleet.reserve("c").meanwhile().batch == 1.0  # no time has passed
 
 
 def test_a_view_counts_the_busy_workers_of_each_host_whatever_their_model():
