@@ -281,7 +281,8 @@ class WireProtocol(asyncio.Protocol):
         self._keep = self._keep and not self._ending
         headers, chunked = self._head.headers, self._is_http11
         self._client = client = WireClient(self, headers, body, chunked=chunked)
-        client.served_by = self.create_task(self._run(serve, client))
+        client.served_by = task = self._loop.create_task(self._run(serve, client))
+        self._state.tasks.add(task)
 
     async def _run(self, serve: Serve, client: WireClient) -> None:
         broken = False
@@ -293,6 +294,8 @@ class WireProtocol(asyncio.Protocol):
         finally:
             if not broken:
                 self._close_unanswered(client)
+            if client.served_by is not None:  # doing it here spares the task a callback
+                self._state.tasks.discard(client.served_by)
         if broken:
             await client.refuse(GatewayError("internal error"), [])
             self._close_unanswered(client)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from router.core.outcome import Status
@@ -49,6 +50,7 @@ class Slice(NamedTuple):
 
 Sums = dict[str, float]
 Amount = tuple[str, float]
+_CONFIDENCE_NAMES: Final = [f"confidence:{tenth}" for tenth in range(10)]
 _TTFT_NAMES: Final = [f"{_TTFT}{bucket}" for bucket in range(len(TTFT_BOUNDS) + 1)]
 
 
@@ -96,45 +98,43 @@ def series_of(outcome: Outcome) -> Series:
 
 def amounts_of(outcome: Outcome) -> list[Amount]:
     """Fields and amounts of one request; what is unknown adds nothing."""
-    rows: list[Amount] = [("requests", 1), (f"requests_{outcome.status}", 1)]
-    rows += _decision(outcome)
-    if outcome.status is Status.SHED:
-        return rows
-    rows += (("total_s", outcome.total_s), ("queue_s", outcome.queue_s))
-    if outcome.ttft_s is not None:
-        rows.append((_TTFT_NAMES[bisect_left(TTFT_BOUNDS, outcome.ttft_s)], 1))
-    rows += _tokens(outcome)
-    return rows
-
-
-def _decision(outcome: Outcome) -> list[Amount]:
-    what, decision = outcome.classification, outcome.decision
-    rows: list[Amount] = []
+    what, decision, status = outcome.classification, outcome.decision, outcome.status
+    rows: list[Amount] = [("requests", 1), (_named("requests_", status), 1)]
     if what is not None:
         confidence = max(what.probabilities.values(), default=0.0)
-        rows += (("classified", 1), ("confidence", confidence), (f"source:{what.source}", 1))
-        rows.append((f"confidence:{min(9, int(10 * confidence))}", 1))
+        rows += (("classified", 1), ("confidence", confidence), (_named("source:", what.source), 1))
+        rows.append((_CONFIDENCE_NAMES[min(9, int(10 * confidence))], 1))
     if decision is not None:
-        rows.append((f"reason:{decision.reason}", 1))
+        rows.append((_named("reason:", decision.reason), 1))
         if decision.explored:
             rows.append(("explored", 1))
+    if status is not Status.SHED:
+        rows += (("total_s", outcome.total_s), ("queue_s", outcome.queue_s))
+        if outcome.ttft_s is not None:
+            rows.append((_TTFT_NAMES[bisect_left(TTFT_BOUNDS, outcome.ttft_s)], 1))
+        _add_tokens(outcome, rows)
     return rows
 
 
-def _tokens(outcome: Outcome) -> list[Amount]:
+@lru_cache(maxsize=64)
+def _named(prefix: str, value: str) -> str:
+    """The field of one of few values: made once."""
+    return f"{prefix}{value}"
+
+
+def _add_tokens(outcome: Outcome, rows: list[Amount]) -> None:
     t = outcome.timings
-    rows: list[Amount] = []
-    if t.predicted_n is not None:
-        rows.append(("predicted_n", t.predicted_n))
+    n = t.predicted_n
+    if n is not None:
+        rows.append(("predicted_n", n))
         if outcome.status is Status.OK:
-            rows.append(("good_n", t.predicted_n))
+            rows.append(("good_n", n))
     if t.draft_n is not None and t.draft_n_accepted is not None:
         rows += (("draft_n", t.draft_n), ("draft_n_accepted", t.draft_n_accepted))
-    speed, steps = t.decode_tokens_per_second, t.steps
-    if speed and steps and t.predicted_n and t.predicted_ms:
-        rows += (("decoded_n", t.predicted_n - 1), ("decode_ms", t.predicted_ms))
-        rows += (("steps", steps), ("ln_speed", math.log(speed)), ("answers", 1))
-    return rows
+    speed = t.decode_tokens_per_second
+    if speed and n and t.predicted_ms:
+        rows += (("decoded_n", n - 1), ("decode_ms", t.predicted_ms))
+        rows += (("steps", t.steps or 0), ("ln_speed", math.log(speed)), ("answers", 1))
 
 
 def merged(rows: Iterable[Mapping[str, float]]) -> Sums:

@@ -102,12 +102,9 @@ class Recorder:
         batch = [self._waiting.popleft() for _ in range(count)]
         for sink in self._sinks:
             for outcome in batch:
-                self._deliver(sink, outcome)
+                try:
+                    sink(outcome)
+                except Exception:  # one broken sink must not keep outcomes from the others
+                    self.failures += 1
+                    log.exception("sink_failed", sink=getattr(sink, "__qualname__", repr(sink)))
         self.recorded += count
-
-    def _deliver(self, sink: Sink, outcome: Outcome) -> None:
-        try:
-            sink(outcome)
-        except Exception:  # one broken sink must not keep outcomes from the others
-            self.failures += 1
-            log.exception("sink_failed", sink=getattr(sink, "__qualname__", repr(sink)))
