@@ -294,8 +294,9 @@ class WireProtocol(asyncio.Protocol):
         finally:
             if not broken:
                 self._close_unanswered(client)
-            if client.served_by is not None:  # doing it here spares the task a callback
-                self._state.tasks.discard(client.served_by)
+            task, client.served_by = client.served_by, None  # they hold each other
+            if task is not None:
+                self._state.tasks.discard(task)  # here it spares the task a callback
         if broken:
             await client.refuse(GatewayError("internal error"), [])
             self._close_unanswered(client)

@@ -184,7 +184,8 @@ class Flight:
         if self._done:
             return
         self._done = True
-        self._close(self, self._outcome(self.reader()))
+        account, self.reader = self.reader(), Account  # what reads it may hold this flight
+        self._close(self, self._outcome(account))
 
     def _outcome(self, account: Account) -> Outcome:
         request, reading, now = self.request, self.reading, self._clock.monotonic()

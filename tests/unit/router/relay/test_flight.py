@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from weakref import ref
+
 import pytest
 
 from router.core import (
@@ -50,6 +52,19 @@ def test_it_ends_once_however_often_it_is_finished():
     test.flight.finish()
     assert [outcome.status for outcome in test.outcomes] == [Status.OK]
     assert test.fleet.in_flight("plain") == 0
+
+
+def test_who_read_its_answer_is_forgotten_with_its_end():
+    class Reader:
+        def __call__(self) -> Account:
+            return Account(completion_tokens=3)
+
+    test, reader = _Test(), Reader()
+    test.flight.reader, held = reader, ref(reader)
+    del reader
+    test.flight.finish()
+    assert test.outcomes[0].completion_tokens == 3
+    assert held() is None  # one that holds the flight would keep both until cycles are looked for
 
 
 def test_whoever_ends_early_without_a_word_is_the_client():
