@@ -97,13 +97,16 @@ class Chronicle:
 
     async def run(self) -> None:
         """Write every second until cancelled; what waits then is written once more."""
-        try:
-            while True:
+        ended: BaseException | None = None
+        while ended is None:
+            try:
                 await self.flush()
                 await asyncio.sleep(INTERVAL_S)
-        finally:
-            async with asyncio.timeout(INTERVAL_S):
-                await self.flush()
+            except BaseException as error:  # noqa: BLE001 - raised again below
+                ended = error
+        async with asyncio.timeout(INTERVAL_S):
+            await self.flush()
+        raise ended
 
     async def flush(self) -> bool:
         """Write what waits; False while Redis is away."""
