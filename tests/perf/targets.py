@@ -219,11 +219,16 @@ general_settings: {{master_key: {KEY}}}
 
 
 def start_ours(
-    folder: Path, backend: int, processes: int = 1, native: Path | None = None
+    folder: Path,
+    backend: int,
+    processes: int = 1,
+    native: Path | None = None,
+    root: Path = ROOT,
 ) -> Target:
     """`specroute gateway` with Redis, a key, metrics, log lines and decision log; three workers.
 
-    `native` is a Python that has the compiled wheel, whose gateway is started instead of this one.
+    `native` is a Python that has the compiled wheel, whose gateway is started instead of that of
+    the checkout `root`.
     """
     from router.cli.embedded_redis import find_binary, redis_argv, socket_path
 
@@ -256,7 +261,8 @@ telemetry: {{log_format: json}}
             "published",
         )
     )
-    where = {} if native else {"PYTHONPATH": str(ROOT)}
+    # Of the compiled one nothing may come from a checkout that happens to be on our own path.
+    where = {"PYTHONPATH": "" if native else str(root)}
     argv = [str(native or sys.executable), "-m", "router", "gateway", "-c", str(config)]
     process = spawn([*argv, "--state-dir", str(state)], folder, "gateway", **where)
     target = Target(
