@@ -178,27 +178,31 @@ async def test_what_no_one_planned_ends_in_a_clean_error_or_a_retry(
                 ended = await run.phase(f"{name} {number + 1}", change(run))
                 said = (name, ended, run.streams.reasons[-5:])
                 assert set(ended) <= {"whole", "failed"}, said
-                # The lost worker's, and no other; none where it had just sent all its streams.
-                assert ended["failed"] <= SLOTS, said
+                # The lost worker's, and no other.
+                assert 1 <= ended["failed"] <= SLOTS, said
                 assert ended["whole"] >= CLIENTS - SLOTS
         assert all(pod.ready and not pod.restarts for pod in run.cluster.gateways())
 
 
-def _busiest(run: Run) -> Pod:
-    """The worker that most streams come from just now."""
-    (name, _), *_ = run.streams.running.most_common(1)
+async def _in_mid_answer(run: Run) -> Pod:
+    """The worker with most streams that have more than half of their tokens to come.
+
+    One that had just sent all its streams could be lost without anybody noticing.
+    """
+    await until(lambda: bool(run.streams.early(TOKENS // 2)), 60.0)
+    (name, _), *_ = run.streams.early(TOKENS // 2).most_common(1)
     return run.cluster.pods[name]
 
 
 async def _lose_node(run: Run) -> None:
-    victim = _busiest(run)
+    victim = await _in_mid_answer(run)
     await run.cluster.lose(victim)
     await run.cluster.replace_lost(victim)
 
 
 async def _freeze_node(run: Run) -> None:
     """It falls silent with its connections open; after a while it is given up and replaced."""
-    victim = _busiest(run)
+    victim = await _in_mid_answer(run)
     victim.freeze()
     await asyncio.sleep(3 * SILENCE_S)
     await run.cluster.lose(victim)

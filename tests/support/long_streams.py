@@ -36,7 +36,8 @@ class Streams:
     tokens: int = 0
     open: int = 0
     workers: Counter[str] = field(default_factory=Counter)
-    running: Counter[str] = field(default_factory=Counter)  # by worker, just now
+    # By client, just now: whose stream it reads, and how many events of it have come.
+    reading: dict[int, tuple[str, int]] = field(default_factory=dict)
     finished: Counter[int] = field(default_factory=Counter)  # streams by client
     reasons: list[str] = field(default_factory=list)
     # When a stream was asked for and when it began (monotonic s), and whose it was.
@@ -44,6 +45,10 @@ class Streams:
 
     def __sub__(self, earlier: Counter[str]) -> Counter[str]:
         return self.outcomes - earlier
+
+    def early(self, events: int) -> Counter[str]:
+        """Streams by worker that have begun to come, with fewer than so many events so far."""
+        return Counter(worker for worker, seen in self.reading.values() if 0 < seen < events)
 
 
 @asynccontextmanager
@@ -79,14 +84,17 @@ async def _client(
         while not stop.is_set():
             streams.open += 1
             try:
-                outcome = await _stream(client, body, streams)
+                outcome = await _stream(client, number, body, streams)
             finally:
                 streams.open -= 1
+                streams.reading.pop(number, None)
             streams.outcomes[outcome] += 1
             streams.finished[number] += 1
 
 
-async def _stream(client: httpx.AsyncClient, body: dict[str, Any], streams: Streams) -> str:
+async def _stream(
+    client: httpx.AsyncClient, number: int, body: dict[str, Any], streams: Streams
+) -> str:
     """One stream to its end, with the SDK's retries before its beginning."""
     for attempt in range(RETRIES + 1):
         asked_at = time.monotonic()
@@ -96,11 +104,8 @@ async def _stream(client: httpx.AsyncClient, body: dict[str, Any], streams: Stre
                     worker = answer.headers.get("x-specroute-worker", "")
                     streams.workers[worker] += 1
                     streams.begun.append((asked_at, time.monotonic(), worker))
-                    streams.running[worker] += 1
-                    try:
-                        return await _read(answer, body["max_tokens"], streams)
-                    finally:
-                        streams.running[worker] -= 1
+                    streams.reading[number] = (worker, 0)
+                    return await _read(answer, number, body["max_tokens"], streams)
                 text = (await answer.aread()).decode(errors="replace")
                 streams.reasons.append(f"{answer.status_code}: {text[:200]}")
         except _BEFORE_AN_ANSWER as error:
@@ -111,10 +116,13 @@ async def _stream(client: httpx.AsyncClient, body: dict[str, Any], streams: Stre
     return "refused"
 
 
-async def _read(answer: httpx.Response, tokens: int, streams: Streams) -> str:
+async def _read(answer: httpx.Response, number: int, tokens: int, streams: Streams) -> str:
     done, failure, generated = False, "", None
+    worker, events = streams.reading[number]
     try:
         async for line in answer.aiter_lines():
+            events += bool(line)
+            streams.reading[number] = (worker, events)
             if line == "data: [DONE]":
                 done = True
             elif line.startswith("data: {"):
