@@ -21,6 +21,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import httpx
 
+from workers.launch import wrapped
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
@@ -163,8 +165,9 @@ class Pod:
     async def _start_container(self) -> None:
         container = self.container
         command = [*container.get("command", ()), *container.get("args", ())]
+        # A container is gone with its node, here with the tests, however they end.
         self._process = await asyncio.create_subprocess_exec(
-            *self._argv(command),
+            *wrapped(tuple(self._argv(command)), os.getpid()),
             env=self._environment(container),
             cwd=self.folder,
             stdin=asyncio.subprocess.DEVNULL,
@@ -307,7 +310,8 @@ class Pod:
 
     def _argv(self, command: list[str]) -> list[str]:
         program, *rest = command
-        return [*PROGRAMS.get(program, (program,)), *(self._here(word) for word in rest)]
+        found = shutil.which(program, path=PATH) or program
+        return [*PROGRAMS.get(program, (found,)), *(self._here(word) for word in rest)]
 
     def _environment(self, container: dict[str, Any]) -> dict[str, str]:
         environment = {"PATH": PATH, "HOSTNAME": self.name, "PYTHONPATH": str(ROOT)}
