@@ -7,10 +7,12 @@ A short version of the comparison for whoever changes the data path: only our ga
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 import click
@@ -21,6 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tests.perf.load import Load, run
 from tests.perf.targets import start_ours, start_stub
 
+# A frame of ours in a collapsed stack: its package, or the part of `router` that it belongs to.
+_OURS = re.compile(r"\((?:[^()]*/)?(router/\w+|classifier|workers)[^()]*:\d+\)")
 PINNED = "x-specroute-worker: plain\r\n"
 CASES = {
     "plain, routed": (Load(8, 250), ""),
@@ -32,7 +36,7 @@ CASES = {
 
 
 @click.command()
-@click.option("--spy", help="A py-spy binary: writes a profile of the first case.")
+@click.option("--spy", help="A py-spy binary: profiles each case, and prints shares by room.")
 @click.option("--out", default="profile.txt", show_default=True)
 @click.option("--only", type=int, help="Number of one case.")
 @click.option("--times", default=2, show_default=True)
@@ -72,6 +76,7 @@ def main(
                         click.echo(f"{'':28s} {1e5 * used / sample.chunks:8.2f} s/100k chunks")
                 if watcher:
                     watcher.wait()
+                    _print_shares(Path(out))
             click.echo(f"{ours.rss_mb():.0f} MB after the load")
         finally:
             ours.stop()
@@ -81,6 +86,17 @@ def main(
 def _spy(spy: str, pid: int, out: str) -> subprocess.Popen[bytes]:
     argv = [spy, "record", "-p", str(pid), "-r", "500", "-d", "6", "-f", "raw", "-o", out]
     return subprocess.Popen(argv)
+
+
+def _print_shares(profile: Path) -> None:
+    """Who works, by the innermost frame of ours; what has none is the loop and the libraries."""
+    shares: Counter[str] = Counter()
+    for line in profile.read_text(encoding="utf-8").splitlines():
+        stack, _, count = line.rpartition(" ")
+        frames = _OURS.findall(stack)
+        shares[frames[-1] if frames else "event loop, threads of libraries"] += int(count)
+    for room, count in shares.most_common():
+        click.echo(f"{'':4s}{100 * count / shares.total():5.1f} %  {room}")
 
 
 if __name__ == "__main__":
