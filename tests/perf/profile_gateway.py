@@ -84,8 +84,9 @@ def main(
 
 
 def _spy(spy: str, pid: int, out: str) -> subprocess.Popen[bytes]:
-    argv = [spy, "record", "-p", str(pid), "-r", "500", "-d", "6", "-f", "raw", "-o", out]
-    return subprocess.Popen(argv)
+    # --gil: a thread that waits for lines to write is not at work, whatever the kernel says.
+    what = ("--gil", "-r", "500", "-d", "6", "-f", "raw", "-o", out)
+    return subprocess.Popen([spy, "record", "-p", str(pid), *what])
 
 
 def _print_shares(profile: Path) -> None:
