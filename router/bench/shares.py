@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from router.bench.load import Sample
     from router.bench.report import Row
@@ -35,23 +35,31 @@ class Share:
 def shares(rows: Sequence[Row], samples: Iterable[Sample], *, routed: str) -> list[Share]:
     """One Share per label of `rows`; rows of the routed target itself do not compete."""
     by_label: dict[str, Counter[str]] = {}
+    mode_of: dict[str, str] = {}  # of a target, which may be called like its worker
     labels = {row.workload_class for row in rows}
     for sample in samples:
+        if not sample.error:
+            mode_of[sample.job.target] = sample.mode
         prompt = sample.job.prompt
         label = f"{prompt.workload_class}/{prompt.kind}"
         label = label if label in labels else prompt.workload_class
         if sample.job.target == routed and not sample.error:
             by_label.setdefault(label, Counter())[sample.mode] += 1
+    single = [row for row in rows if row.target != routed]
     return [
-        _share(label, rows, counts, routed) for label, counts in by_label.items() if counts.total()
+        _share(label, single, counts, mode_of)
+        for label, counts in by_label.items()
+        if counts.total()
     ]
 
 
-def _share(label: str, rows: Sequence[Row], counts: Counter[str], routed: str) -> Share:
+def _share(
+    label: str, single: Sequence[Row], counts: Counter[str], mode_of: Mapping[str, str]
+) -> Share:
     speeds = {
         row.target: row.decode_tps.mean
-        for row in rows
-        if row.workload_class == label and row.target != routed and row.decode_tps
+        for row in single
+        if row.workload_class == label and row.decode_tps
     }
-    fastest = max(speeds, key=speeds.__getitem__, default="")
+    fastest = mode_of.get(max(speeds, key=speeds.__getitem__, default=""), "")
     return Share(label, fastest, counts[fastest] / counts.total(), dict(counts))

@@ -28,3 +28,13 @@ def test_the_share_counts_modes_of_routed_answers_only():
     assert share.fastest == "ar"
     assert share.went_there == 2 / 3
     assert share.as_dict()["routed_to"] == {"ar": 2, "mtp-n3": 1}
+
+
+def test_a_target_that_is_called_like_its_worker_counts_as_its_mode():
+    samples = [
+        sample("plain", "ar", 100.0),
+        sample("code", "mtp-n3", 50.0),
+        sample("routed", "ar", 100.0),
+    ]
+    (share,) = shares(summarise(samples), samples, routed="routed")
+    assert (share.fastest, share.went_there) == ("ar", 1.0)
