@@ -1,8 +1,8 @@
 """The path of one request: admission, choice, reservation, the worker, and back.
 
 Everything before the worker's first byte may fail over to another worker once, unseen by the
-client; everything after it is `router.relay`'s. Choosing and reserving happen in one tick, inside
-the attempt that `Admission.admit` makes, with no await between them.
+client; everything after it is `router.relay`'s. Choosing and reserving happen in one tick, at once
+or when `Admission.wait` says that there is room, with no await between them.
 """
 
 from __future__ import annotations

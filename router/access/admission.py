@@ -101,21 +101,6 @@ class Admission(Generic[T]):
         self._last_tag: dict[str, float] = {}
         self._arrivals = 0
 
-    async def admit(
-        self,
-        attempt: Callable[[], T | None],
-        principal: Principal,
-        *,
-        model: str,
-        worker: str | None = None,
-        decided: Callable[[], RoutingDecision | None] = lambda: None,
-    ) -> T:
-        """What `attempt` returns, at once or when there is room; see `wait`."""
-        taken = attempt()
-        if taken is not None:
-            return taken
-        return await self.wait(attempt, principal, model=model, worker=worker, decided=decided)
-
     async def wait(
         self,
         attempt: Callable[[], T | None],

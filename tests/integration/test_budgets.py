@@ -14,6 +14,7 @@ from router.core import Principal, Saturated, Status
 from router.fleet import Fleet
 from router.relay import Budgets
 from tests.fakes.gateway import HandClock, record
+from tests.support.admitting import admitted
 from tests.support.gateway import SECRET, gateway
 from tests.support.simulated import simulated_fleet
 from tests.support.waiting import until
@@ -99,8 +100,8 @@ class _Busy:
         self.tasks: list[asyncio.Task] = []
 
     async def arrive(self) -> None:
-        taken = await self.admission.admit(
-            lambda: self.fleet.reserve("plain"), Principal(), model="tiny"
+        taken = await admitted(
+            self.admission, lambda: self.fleet.reserve("plain"), Principal(), model="tiny"
         )
         self.granted += 1
         ends = self.clock.monotonic() + self.rng.uniform(1.0, 3.0)

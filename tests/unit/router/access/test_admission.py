@@ -10,6 +10,7 @@ from router.access import Admission
 from router.core import NoWorker, Principal, Saturated
 from router.fleet import Fleet
 from tests.fakes.gateway import HandClock, decision, record
+from tests.support.admitting import admitted
 
 
 class _Gate:
@@ -31,7 +32,7 @@ class _Gate:
 
     async def ask(self, name: str, *, key: str = "k", priority: int = 0, hold: bool = False):
         principal = Principal(key_id=key, priority=priority)
-        reservation = await self.admission.admit(self.attempt, principal, model="tiny")
+        reservation = await admitted(self.admission, self.attempt, principal, model="tiny")
         self.order.append(name)
         if not hold:
             await asyncio.sleep(0)
@@ -164,7 +165,7 @@ async def test_a_refusal_while_waiting_reaches_the_one_who_waits():
         return None
 
     waiting = asyncio.gather(
-        gate.admission.admit(attempt, Principal(), model="tiny"), return_exceptions=True
+        admitted(gate.admission, attempt, Principal(), model="tiny"), return_exceptions=True
     )
     await _settle()
     broken.append(True)
@@ -186,7 +187,7 @@ async def test_room_on_one_worker_wakes_only_those_who_could_use_it():
 
     waits = [
         asyncio.gather(
-            gate.admission.admit(attempt_for(n), Principal(), model=model, worker=worker),
+            admitted(gate.admission, attempt_for(n), Principal(), model=model, worker=worker),
             return_exceptions=True,
         )
         for n, model, worker in (
@@ -214,7 +215,7 @@ async def test_who_waits_for_what_and_how_long():
     held = await gate.ask("first", hold=True)
     wished = decision(worker="other")
     waits = asyncio.create_task(
-        gate.admission.admit(gate.attempt, Principal(), model="tiny", decided=lambda: wished)
+        admitted(gate.admission, gate.attempt, Principal(), model="tiny", decided=lambda: wished)
     )
     await asyncio.sleep(0)
     gate.clock.advance(7.0)
