@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 
 def nets(folder: Path) -> tuple[Target, Mtp, Draft]:
-    """Target, MTP head and drafter."""
+    """Target, MTP head and drafter; the drafter after its last lessons, if it had them."""
     found = (Target(), Mtp(), Draft())
-    for net, name in zip(found, ("target", "mtp", "dflash"), strict=True):
+    last = "greedy" if (folder / "greedy.pt").exists() else "dflash"
+    for net, name in zip(found, ("target", "mtp", last), strict=True):
         path = folder / f"{name}.pt"
         if path.exists():
             net.load_state_dict(torch.load(path)["net"])

@@ -1,4 +1,8 @@
-"""Make the bundled trio from nothing: corpus, tokenizer, trunk, self-play, drafters, GGUF files."""
+"""Make the bundled trio from nothing: corpus, tokenizer, trunk, self-play, drafters, GGUF files.
+
+resume.py fills a work folder with what shipped; from there, the stages `answers` and `greedy` give
+the drafter its last lessons again.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +16,12 @@ HERE = Path(__file__).parent
 SHIPPED = HERE.parents[1] / "workers" / "tiny"
 CORPUS_ROWS = 12_000
 SELF_PLAY_PROMPTS = 2_400
+ANSWERS = 12_000
 # For two idle cores; a busy machine needs more for the same number of steps.
 TARGET_MINUTES, MTP_MINUTES, DFLASH_MINUTES = 42.0, 30.0, 40.0
+GREEDY_MINUTES = 58.0
 TRAINERS = 2
+STAGES = ["corpus", "target", "mtp", "dflash", "selfplay", "answers", "greedy", "export", "ship"]
 
 
 def child(stage: str, args: argparse.Namespace, *extra: str) -> subprocess.Popen[bytes]:
@@ -43,6 +50,8 @@ def everything(args: argparse.Namespace) -> None:
     together(*(child("target", args, "--index", str(i)) for i in range(TRAINERS)))
     together(child("export", args))
     together(*(child(stage, args) for stage in ("selfplay", "mtp", "dflash")))
+    together(child("answers", args))
+    together(child("greedy", args))
     together(child("export", args))
 
 
@@ -70,6 +79,14 @@ def stage(args: argparse.Namespace) -> None:
         import selfplay
 
         selfplay.run(work, work / "out" / "target.gguf", int(SELF_PLAY_PROMPTS * share))
+    elif args.stage == "answers":
+        import answers
+
+        answers.run(work, work / "out" / "target.gguf", int(ANSWERS * share))
+    elif args.stage == "greedy":
+        import train_greedy
+
+        train_greedy.run(work, GREEDY_MINUTES * share)
     elif args.stage == "export":
         import checkpoint
 
@@ -86,7 +103,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="folder for checkpoints")
     parser.add_argument(
         "--stage",
-        choices=("all", "corpus", "target", "mtp", "dflash", "selfplay", "export", "ship"),
+        choices=("all", *STAGES),
         default="all",
         help="one stage only; `ship` writes the files of the package",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
@@ -239,6 +239,39 @@ class Mtp(nn.Module):
         return self.norm(x + self.layer.ffn(self.layer.post_norm(x)))
 
 
+class Convolution(torch.autograd.Function):
+    """A causal convolution with a weight of its own at every position.
+
+    x is [N, T, width], dynamic [N, T, kernel, groups] and base [kernel, width]. Written by hand,
+    because autograd's slices of padded copies took more time than all matrices of the drafter.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, dynamic: Tensor, base: Tensor) -> Tensor:
+        weight = dynamic.repeat_interleave(x.shape[-1] // dynamic.shape[-1], dim=-1) + base
+        ctx.save_for_backward(x, weight)
+        ctx.groups = dynamic.shape[-1]
+        out = x * weight[:, :, 0]
+        for t in range(1, len(base)):
+            out[:, t:].addcmul_(x[:, :-t], weight[:, t:, t])
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        x, weight = ctx.saved_tensors
+        kernel, length = weight.shape[2], x.shape[1]
+        to_x = grad * weight[:, :, 0]
+        to_dynamic = grad.new_zeros(*weight.shape[:3], ctx.groups)
+        to_base = grad.new_empty(kernel, x.shape[-1])
+        for t in range(kernel):
+            product = grad[:, t:] * x[:, : length - t]
+            to_dynamic[:, t:, t] = product.unflatten(-1, (ctx.groups, -1)).sum(-1)
+            to_base[t] = product.sum((0, 1))
+            if t:
+                to_x[:, :-t].addcmul_(grad[:, t:], weight[:, t:, t])
+        return to_x, to_dynamic, to_base
+
+
 class DraftLayer(nn.Module):
     """One DFlash2 layer: attention and SwiGLU, each between two convolutions."""
 
@@ -267,13 +300,7 @@ class DraftLayer(nn.Module):
         d, whole = self.d, x.shape
         x, dynamic = (t.reshape(-1, d.block, t.shape[-1]) for t in (x, dynamic))
         taps = dynamic.unflatten(-1, (2, d.conv_kernel, -1))[..., side, :, :]
-        weight = taps.repeat_interleave(d.conv_group, dim=-1) + base[side]
-        length = x.shape[1]
-        padded = F.pad(x, (0, 0, d.conv_kernel - 1, 0))
-        start = d.conv_kernel - 1
-        views = [padded[:, start - t : start - t + length] for t in range(d.conv_kernel)]
-        mixed = sum(weight[..., t, :] * views[t] for t in range(d.conv_kernel))
-        return mixed.reshape(whole)
+        return Convolution.apply(x, taps, base[side]).reshape(whole)
 
     def keys(self, x: Tensor, table: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         d = self.d

@@ -25,11 +25,13 @@ LENGTH = 300
 GREEDY_SHARE = 0.65
 
 
-def answer(engine: Engine, prompt: list[int], greedy: bool, seed: int) -> list[int]:
+def answer(
+    engine: Engine, prompt: list[int], greedy: bool, seed: int, length: int = LENGTH
+) -> list[int]:
     """Generated token ids, the end token included."""
     body: dict[str, Any] = {
         "prompt": prompt,
-        "n_predict": LENGTH,
+        "n_predict": length,
         "temperature": 0.0 if greedy else 0.8,
         "seed": seed,
         "cache_prompt": False,

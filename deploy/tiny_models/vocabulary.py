@@ -19,15 +19,21 @@ SPLIT = (
 )
 
 
-def train(texts: Iterable[str], path: Path) -> Tokenizer:
-    """Train, append the special tokens as the last ids, save as JSON."""
-    tokenizer = Tokenizer(models.BPE())
+def split_like_qwen35(model: models.BPE) -> Tokenizer:
+    """A tokenizer with this model, still without the special tokens."""
+    tokenizer = Tokenizer(model)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(Regex(SPLIT), "isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )
+    return tokenizer
+
+
+def train(texts: Iterable[str], path: Path) -> Tokenizer:
+    """Train, append the special tokens as the last ids, save as JSON."""
+    tokenizer = split_like_qwen35(models.BPE())
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     size = VOCAB - len(SPECIALS)
     trainer = trainers.BpeTrainer(
@@ -39,6 +45,15 @@ def train(texts: Iterable[str], path: Path) -> Tokenizer:
         raise ValueError("the sample text is too small for the vocabulary")
     tokenizer.save(str(path))
     return tokenizer
+
+
+def rebuild(tokens: list[str], merges: list[str], path: Path) -> None:
+    """Save the tokenizer whose tables a GGUF file carries."""
+    learned = {t: i for i, t in enumerate(tokens[: -len(SPECIALS)])}
+    pairs = [(a, b) for a, _, b in (m.partition(" ") for m in merges)]
+    tokenizer = split_like_qwen35(models.BPE(vocab=learned, merges=pairs))
+    tokenizer.add_special_tokens([AddedToken(s, normalized=False) for s in SPECIALS])
+    tokenizer.save(str(path))
 
 
 def load(path: Path) -> Tokenizer:

@@ -15,7 +15,7 @@ from corpus.russian import Russian
 from corpus.structured import Structured
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 SYSTEMS = (
     "You are a helpful assistant.",
@@ -45,12 +45,32 @@ MODULES = (
     "sched secrets shlex shutil signal socket sqlite3 statistics string struct subprocess tempfile textwrap threading "
     "time tokenize traceback types typing unittest urllib.parse uuid warnings weakref xml.etree.ElementTree zipfile"
 ).split()
+# How often each kind of turn comes up, out of about a thousand.
+MIXTURE = {
+    "count": 65,
+    "steps": 40,
+    "json": 170,
+    "extract": 35,
+    "yaml": 20,
+    "csv": 15,
+    "list": 45,
+    "sequence": 25,
+    "howto": 15,
+    "table": 50,
+    "code": 210,
+    "english": 95,
+    "russian": 85,
+    "manual": 5,
+    "reason": 110,
+    "small": 14,
+}
 
 
 class Chat:
     """An endless mixture of documents."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, mixture: Mapping[str, int] = MIXTURE) -> None:
+        self.mixture = mixture
         self.rng = rng = random.Random(seed)
         self.structured, self.code, self.reason = Structured(rng), Code(rng), Reason(rng)
         self.english, self.russian = English(rng), Russian(rng)
@@ -59,27 +79,7 @@ class Chat:
     def turn(self) -> tuple[str, str, str, bool]:
         """(prompt, answer, thought, is a reasoning question)."""
         s, rng = self.structured, self.rng
-        kind = rng.choices(
-            (
-                "count",
-                "steps",
-                "json",
-                "extract",
-                "yaml",
-                "csv",
-                "list",
-                "sequence",
-                "howto",
-                "table",
-                "code",
-                "english",
-                "russian",
-                "manual",
-                "reason",
-                "small",
-            ),
-            (65, 40, 170, 35, 20, 15, 45, 25, 15, 50, 210, 95, 85, 5, 110, 14),
-        )[0]
+        kind = rng.choices(list(self.mixture), list(self.mixture.values()))[0]
         if kind == "reason":
             ask, thought, answer = self.reason.any()
             return ask, answer, thought, True
