@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 SHIPPED_TARGET = HERE / "target.gguf"
 SHIPPED_DRAFT = HERE / "draft.gguf"
 # Measured (MODEL_CARD.md): with these a plain decoding step costs about as much more than a draft
-# step as on a real pair, so each of the three modes is the fastest for some kind of text.
+# step as on a real pair, so which mode is the fastest depends on the kind of text.
 COST_LAYERS = 8
 # Enters the file names: raise it when the way a file is written changes.
 RECIPE = 2
