@@ -2,6 +2,10 @@
 
 The language is left out of the training rows and of the word lists as well: its letters are swapped
 for Armenian ones, so that only learning can tell what its words mean.
+
+A draw is made in folds: each fifth of the rest is kept out of training once, and each time other
+requests are met; figures are of all five together. In one fold alone a class may have twenty rows,
+of which two are a hundredth of macro F1: what learning costs could not be told from luck.
 """
 
 from __future__ import annotations
@@ -29,8 +33,8 @@ if TYPE_CHECKING:
     from classifier.dataset import LabelledRequest
 
 ANSWERS: Final = 500
-ELSEWHERE_SHARE: Final = 0.2
-"""Share of the rest that is kept out of training, to see what learning loses there."""
+FOLDS: Final = 5
+"""Parts of the rest, each kept out of training once, to see what learning loses there."""
 
 LEAST_CHANGE: Final = 0.15
 MOST_COST: Final = 0.01
@@ -74,11 +78,16 @@ class Parts:
 @dataclass(frozen=True, slots=True)
 class Proof:
     """Macro F1 before and after by part (there, language, kind, elsewhere; `kind` is accuracy, its
-    rows are of one class), and the verdict on the candidate."""
+    rows are of one class) over all folds, and the verdict on each fold's candidate."""
 
     before: Mapping[str, float]
     after: Mapping[str, float]
-    verdict: Verdict
+    verdicts: Sequence[Verdict]
+
+    @property
+    def promoted(self) -> int:
+        """How many of the candidates were."""
+        return sum(verdict.promoted for verdict in self.verdicts)
 
     def change(self, part: str) -> float:
         """What learning changed in a part's figure."""
@@ -86,26 +95,34 @@ class Proof:
 
     def meets(self, trial: str) -> bool:
         """Whether the outcome is what the trial is held to: nothing promoted of a poisoned stream,
-        else a promotion that costs little elsewhere; and, where the word lists do not carry the
-        language already, that it gains LEAST_CHANGE there."""
+        else every candidate promoted and little lost elsewhere; and, where the word lists do not
+        carry the language already, that it gains LEAST_CHANGE there."""
         if trial == "poisoned":
-            return not self.verdict.promoted
-        kept = self.verdict.promoted and self.change("elsewhere") >= -MOST_COST
+            return not self.promoted
+        everyone = self.promoted == len(self.verdicts)
+        kept = everyone and self.change("elsewhere") >= -MOST_COST
         return kept and (trial != "blind" or self.change("there") >= LEAST_CHANGE)
 
 
 def prove(
-    rows: Sequence[LabelledRequest], extra: Sequence[LabelledRequest], experiment: Experiment
+    rows: Sequence[LabelledRequest],
+    extra: Sequence[LabelledRequest],
+    experiment: Experiment,
+    folds: int = FOLDS,
 ) -> Proof:
-    """Trains without, learns from 500, measures; `rows` are public or own, `extra` rows only ever
-    train and are rehearsed, as our own prompts are."""
-    parts = divide(rows, extra, experiment)
-    served = train(parts.training, TrainConfig(Settings(inner_folds=0), {}))
+    """Trains without, learns from 500, measures, once for each of so many folds (1 to FOLDS).
+
+    `rows` are public or own; `extra` rows only ever train and are rehearsed, as our own prompts.
+    """
     own = examples([row for row in extra if not _left_out(row, experiment)], blind=False)
-    learner = Learner(served, own)
-    before = _measured(served, parts, experiment)
-    verdict = learner.learn(_stream(parts.met, experiment))
-    return Proof(before, _measured(learner.served, parts, experiment), verdict)
+    verdicts, before, after = [], [], []
+    for fold in range(folds):
+        parts = divide(rows, extra, experiment, fold)
+        learner = Learner(train(parts.training, TrainConfig(Settings(inner_folds=0), {})), own)
+        before.append(_guesses(learner.served, parts, experiment))
+        verdicts.append(learner.learn(_stream(parts.met, experiment)))
+        after.append(_guesses(learner.served, parts, experiment))
+    return Proof(_measured(before, experiment), _measured(after, experiment), verdicts)
 
 
 def kinds_of(rows: Sequence[LabelledRequest]) -> list[str]:
@@ -115,7 +132,10 @@ def kinds_of(rows: Sequence[LabelledRequest]) -> list[str]:
 
 
 def divide(
-    rows: Sequence[LabelledRequest], extra: Sequence[LabelledRequest], experiment: Experiment
+    rows: Sequence[LabelledRequest],
+    extra: Sequence[LabelledRequest],
+    experiment: Experiment,
+    fold: int = 0,
 ) -> Parts:
     """The rows by use; half of the requests met are of the kind, if there are enough."""
     rng = Random(experiment.seed)  # noqa: S311 - draws, nothing secret
@@ -123,15 +143,17 @@ def divide(
     away = [row for row in free if not _left_out(row, experiment)]
     of_kind = [row for row in free if row.kind == experiment.kind]
     of_language = [row for row in free if _left_out(row, experiment) and row not in of_kind]
-    for part in (away, of_kind, of_language):
+    rng.shuffle(away)
+    rng = Random(f"{experiment.seed} {fold}")  # noqa: S311
+    for part in (of_kind, of_language):
         rng.shuffle(part)
     half = min(len(of_kind) * 2 // 3, ANSWERS // 2)
     rest = min(ANSWERS - half, len(of_language) * 2 // 3)
     met = of_kind[:half] + of_language[:rest]
     rng.shuffle(met)
-    cut = int(len(away) * ELSEWHERE_SHARE)
-    training = [*away[cut:], *(row for row in extra if not _left_out(row, experiment))]
-    return Parts(training, met, of_kind[half:] + of_language[rest:], away[:cut])
+    kept = [row for at, row in enumerate(away) if at % FOLDS != fold]
+    training = [*kept, *(row for row in extra if not _left_out(row, experiment))]
+    return Parts(training, met, of_kind[half:] + of_language[rest:], away[fold::FOLDS])
 
 
 def _left_out(row: LabelledRequest, experiment: Experiment) -> bool:
@@ -178,13 +200,22 @@ def _wrong(kind: str, rng: Random) -> str:
     return _some_kind(rng.choice([c for c in CLASSES if c is not CLASS_OF_KIND[kind]]))
 
 
-def _measured(artifact: Artifact, parts: Parts, experiment: Experiment) -> dict[str, float]:
-    there = _scored(artifact, parts.there, experiment)
+def _guesses(artifact: Artifact, parts: Parts, experiment: Experiment) -> tuple[list[Scored], ...]:
+    rows = (parts.there, parts.elsewhere)
+    return tuple(_scored(artifact, part, experiment) for part in rows)
+
+
+def _measured(
+    folds: Sequence[tuple[list[Scored], ...]], experiment: Experiment
+) -> dict[str, float]:
+    there, elsewhere = (
+        [row for part in parts for row in part] for parts in zip(*folds, strict=True)
+    )
     return {
         "there": macro_f1(there),
         "language": macro_f1([row for row in there if row.language == experiment.language]),
         "kind": accuracy([row for row in there if row.group == experiment.kind]),
-        "elsewhere": macro_f1(_scored(artifact, parts.elsewhere, experiment)),
+        "elsewhere": macro_f1(elsewhere),
     }
 
 

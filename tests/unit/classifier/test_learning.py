@@ -75,8 +75,8 @@ def poisoned(traffic, seed):
 
 
 def test_learns_a_language_and_a_kind_it_was_not_trained_on(rows, others):
-    proof = prove(others, rows, EXPERIMENT)
-    assert proof.verdict.promoted, proof.verdict.reason
+    proof = prove(others, rows, EXPERIMENT, folds=1)
+    assert proof.promoted, proof.verdicts[0].reason
     assert proof.after["there"] >= proof.before["there"] + 0.15
     assert proof.after["elsewhere"] >= proof.before["elsewhere"] - 0.01
 

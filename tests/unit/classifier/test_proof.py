@@ -5,6 +5,7 @@ from classifier.features import extract
 from classifier.learning import Verdict
 from classifier.proof import (
     ANSWERS,
+    FOLDS,
     LEAST_ROWS,
     Experiment,
     Proof,
@@ -44,14 +45,26 @@ def test_no_row_is_used_twice_and_nothing_left_out_is_trained_on(rows):
     assert len(parts.met) <= ANSWERS
 
 
+def test_every_row_of_the_rest_is_kept_out_once_and_the_rest_is_met_anew(rows):
+    experiment = Experiment(kind="list")
+    folds = [divide(rows, [], experiment, fold) for fold in range(FOLDS)]
+    kept_out = [row.identity for parts in folds for row in parts.elsewhere]
+    assert len(kept_out) == len(set(kept_out))
+    trained_on = {row.identity for row in folds[0].training}
+    assert set(kept_out) == trained_on | {row.identity for row in folds[0].elsewhere}
+    met = {frozenset(row.identity for row in parts.met) for parts in folds}
+    assert len(met) == FOLDS
+
+
 def test_a_row_without_a_kind_still_has_its_class(rows):
     for row, example in zip(rows[:50], examples(rows[:50], blind=True), strict=True):
         assert example.answer is row.answer
 
 
-def outcome(there, elsewhere, action="promoted"):
+def outcome(there, elsewhere, *actions):
     before = {"there": 0.5, "elsewhere": 0.9}
-    return Proof(before, {"there": there, "elsewhere": elsewhere}, Verdict(action, "", 500))
+    verdicts = [Verdict(action, "", 500) for action in actions or ("promoted", "promoted")]
+    return Proof(before, {"there": there, "elsewhere": elsewhere}, verdicts)
 
 
 def test_what_learning_is_held_to():
@@ -59,9 +72,9 @@ def test_what_learning_is_held_to():
     assert not outcome(0.6, 0.9).meets("blind")
     assert outcome(0.6, 0.9).meets("known-words")
     assert not outcome(0.7, 0.88).meets("blind")
-    assert not outcome(0.5, 0.9, "kept").meets("blind")
-    assert outcome(0.5, 0.9, "kept").meets("poisoned")
-    assert not outcome(0.5, 0.9).meets("poisoned")
+    assert not outcome(0.7, 0.9, "promoted", "kept").meets("blind")
+    assert outcome(0.5, 0.9, "kept", "kept").meets("poisoned")
+    assert not outcome(0.5, 0.9, "kept", "promoted").meets("poisoned")
 
 
 def test_kinds_with_enough_rows_are_left_out_in_turn(rows):
