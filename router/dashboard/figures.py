@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     from router.telemetry.history_store import Entry, SliceSums
-    from router.telemetry.speeds import Arm, Text
+    from router.telemetry.levels import Arm, Text
     from workers.record import WorkerRecord
 
 CLASSES: Final = ("structured", "prose", "reasoning")

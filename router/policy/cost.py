@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from router.policy.base import PolicyInput
     from router.telemetry.knowledge import Knowledge
     from router.telemetry.lengths import Length
-    from router.telemetry.speeds import Forecasts, Text
+    from router.telemetry.levels import Text
+    from router.telemetry.speeds import Forecasts
     from router.telemetry.surroundings import Slowing
     from workers.record import WorkerRecord
 

@@ -17,7 +17,7 @@ from router.policy.baselines import ObserveOnly, RoundRobin
 from router.simulation.report import at_least, at_most
 from router.simulation.world import MODEL, Request, World
 from router.telemetry.knowledge import Knowledge
-from router.telemetry.speeds import Arm, Text
+from router.telemetry.levels import Arm, Text
 from router.telemetry.stats import occupancy_bucket
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ from router.core.decision import Reason
 from router.core.outcome import Status
 from router.telemetry.collapse import Collapse, CollapseDetector, Sight
 from router.telemetry.lengths import LengthKey, LengthModel
+from router.telemetry.levels import Arm, Text
 from router.telemetry.prompts import PromptModel
-from router.telemetry.speeds import MIN_TOKENS, Arm, SpeedModel, Text, weight_of
+from router.telemetry.speeds import MIN_TOKENS, SpeedModel, weight_of
 from router.telemetry.stats import context_bucket, occupancy_bucket
 from router.telemetry.surroundings import Surroundings
 

@@ -12,8 +12,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from router.telemetry import priors
+from router.telemetry.levels import (
+    Arm,
+    Text,
+    direct_levels,
+    length_levels,
+    residual_levels,
+    step_levels,
+)
 from router.telemetry.spreads import FACTOR_SPREAD, Spread
-from router.telemetry.stats import EffectTable, Estimate, Level, Role, Shape
+from router.telemetry.stats import EffectTable, Estimate, Shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -34,10 +42,6 @@ _USUAL_LENGTH: Final = math.log(2.6)
 """Of a drafter's step, until measured (2.0 to 4.1 on public setups). Were it lower than it turns
 out to be, the machine would be thought slower than it is, and AR with it."""
 
-_SCALE_SD: Final = 1.5  # machines differ by factors
-
-_NEIGHBOURS: Final = 0.5  # of an effect's spread, for arms that differ in draft length alone
-
 ACCEPTED_LENGTH: Final = "accepted length"
 STEP_COST: Final = "step cost"
 
@@ -51,30 +55,6 @@ def weight_of(tokens: int) -> float:
     """What an answer of so many tokens counts, at most 1."""
     decoded = max(0, tokens - 1)
     return decoded / (decoded + _HALF_WEIGHT_TOKENS)
-
-
-class Text(NamedTuple):
-    """What a request is, as far as speed depends on it."""
-
-    workload_class: str
-    kind: str = ""
-    thinking: bool = False
-    language: str = "en"
-    context: int = 0  # bucket
-    image: bool = False
-
-
-class Arm(NamedTuple):
-    """What would serve it. `key` is the hash of everything that makes the worker's speed."""
-
-    model: str
-    key: str
-    mode: str
-
-    @property
-    def drafts(self) -> bool:
-        """Whether its speed depends on the text at all."""
-        return self.mode != "ar"
 
 
 class Speed(NamedTuple):
@@ -312,7 +292,7 @@ class SpeedModel:
             return found
         ratio = self._prior(arm, text, occupancy)
         offset = math.log(priors.BASE_TOKENS_PER_SECOND * ratio)
-        return table.cell(key, self._direct_levels(arm, text, occupancy), offset)
+        return table.cell(key, direct_levels(self.spread, arm, text, occupancy), offset)
 
     def _prior(self, arm: Arm, text: Text, occupancy: int) -> float:
         """Speed over AR's before anything is measured: stated, else from the table."""
@@ -324,24 +304,13 @@ class SpeedModel:
             arm.mode, text.workload_class, text.context, occupancy, key=arm.key
         )
 
-    def _direct_levels(self, arm: Arm, text: Text, occupancy: int) -> tuple[Level, ...]:
-        spread = self.spread
-        return (
-            *_shared(spread, arm, text),
-            *_machine(spread, arm, text, occupancy),
-            *_text_of(spread, arm, text),
-            Level(("leaf", arm, text, occupancy), spread.leaf),
-        )
-
     def length_cell(self, arm: Arm, text: Text) -> Cell:
         """The leaf of ln(mean accepted length): text and drafter, not the machine's load."""
         table, key = self.tables["l"], (arm, text)
         found = table.find(key)
         if found is not None:
             return found
-        spread = self.factor_spread
-        levels = (*_shared(spread, arm, text), *_drafter(spread, arm, text))
-        return table.cell(key, levels, _USUAL_LENGTH)
+        return table.cell(key, length_levels(self.factor_spread, arm, text), _USUAL_LENGTH)
 
     def step_cell(self, arm: Arm, text: Text, occupancy: int) -> Cell:
         """The leaf of ln(seconds per step): machine, load and context depth, not the text."""
@@ -349,15 +318,10 @@ class SpeedModel:
         found = table.find(key)
         if found is not None:
             return found
-        levels = (
-            Level(("model", arm.model), _SCALE_SD, Role.SHARED),
-            *_machine(self.factor_spread, arm, text, occupancy),
-            Level(("leaf", *key), self.factor_spread.leaf),
-        )
         ratio = self._prior(arm, text, occupancy)
         length = _USUAL_LENGTH if arm.drafts else 0.0
         offset = length - math.log(priors.BASE_TOKENS_PER_SECOND * ratio)
-        return table.cell(key, levels, offset)
+        return table.cell(key, step_levels(self.factor_spread, arm, text, occupancy), offset)
 
     def residual_cell(self, arm: Arm, text: Text, occupancy: int) -> Cell:
         """The leaf of what the factors leave unexplained, around 0."""
@@ -365,96 +329,4 @@ class SpeedModel:
         found = table.find(key)
         if found is not None:
             return found
-        s = self.factor_spread
-        levels = (
-            Level(("text", arm.key, text.workload_class, text.kind), s.leaf),
-            Level(("load", arm.key, occupancy), s.leaf),
-            Level(("leaf", *key), s.leaf),
-        )
-        return table.cell(key, levels, 0.0)
-
-
-def _shared(s: Spread, arm: Arm, text: Text) -> tuple[Level, ...]:
-    """What the text does to every arm alike, and to every drafter alike."""
-    model, shared = arm.model, Role.SHARED
-    name = text.workload_class
-    common = (
-        Level(("model", model), _SCALE_SD, shared),
-        Level(("text", model, name), s.text_any, shared),
-        Level(("context", model, text.context), s.text_part, shared),
-    )
-    if not arm.drafts:
-        return common
-    group = Role.GROUP
-    return (
-        *common,
-        Level(("drafted", model, name), s.text_drafted, group),
-        Level(("kind", model, name, text.kind), s.text_part, group),
-        Level(("language", model, text.language), s.text_part, group),
-        Level(("thinking", model, text.thinking), s.text_part, group),
-    )
-
-
-def _machine(s: Spread, arm: Arm, text: Text, occupancy: int) -> tuple[Level, ...]:
-    """What the worker and its load do. Load is a walk: each bucket differs from the one below."""
-    key, model = arm.key, arm.model
-    family = priors.family(arm.mode)
-    crossed = Role.CROSSED
-    buckets = range(1, occupancy + 1)
-    drafted = (
-        Level(("drafters_loaded", model, occupancy > 0), s.load_drafted, Role.GROUP),
-        *(Level(("drafters_load", model, i), s.occupancy, Role.GROUP) for i in buckets[1:]),
-    )
-    return (
-        *(Level(("load", model, i), s.load, Role.SHARED) for i in buckets),
-        *(drafted if arm.drafts else ()),
-        Level(("family", model, family), s.family),
-        *_walk(("length", model, family), arm, s.length),
-        Level(("worker", key), _like_its_neighbours(s.worker, arm)),
-        Level(("loaded", key, occupancy > 0), _like_its_neighbours(s.loaded, arm)),
-        *(Level(("occupancy", key, i), s.occupancy, crossed) for i in buckets[1:]),
-        Level(("worker_context", key, text.context, text.image), s.worker_context),
-    )
-
-
-def _text_of(s: Spread, arm: Arm, text: Text) -> tuple[Level, ...]:
-    key, name = arm.key, text.workload_class
-    if not arm.drafts:
-        return (Level(("worker_class", key, name), s.plain),)
-    family = priors.family(arm.mode)
-    kind = (name, text.kind, text.thinking, text.language)
-    return (
-        Level(("family_class", family, name), s.family_class, Role.CROSSED),
-        *_walk(("length_class", arm.model, family, name), arm, s.length_class),
-        Level(("worker_class", key, name), _like_its_neighbours(s.worker_class, arm)),
-        Level(("worker_kind", key, *kind), _like_its_neighbours(s.worker_kind, arm)),
-    )
-
-
-def _walk(name: tuple[str, ...], arm: Arm, sd: float) -> Iterator[Level]:
-    """Drafting one token more or less does a little: a walk away from the usual draft length."""
-    length, usual = priors.draft_length(arm.mode, arm.key), priors.USUAL_DRAFT_LENGTH
-    if length is None:
-        return
-    up = range(usual + 1, length + 1)
-    down = range(length, usual)
-    for n in (*up, *down):
-        yield Level((*name, n), sd, Role.CROSSED)
-
-
-def _like_its_neighbours(sd: float, arm: Arm) -> float:
-    """Arms that differ in draft length alone differ less than the walk does not say already."""
-    return sd if priors.draft_length(arm.mode, arm.key) is None else _NEIGHBOURS * sd
-
-
-def _drafter(s: Spread, arm: Arm, text: Text) -> tuple[Level, ...]:
-    key, group = arm.key, priors.family(arm.mode)
-    kind = (text.workload_class, text.kind, text.thinking, text.language)
-    return (
-        Level(("drafter", key), s.worker),
-        Level(("family_class", group, text.workload_class), s.family_class, Role.CROSSED),
-        Level(("drafter_context", key, text.context, text.image), s.worker_context),
-        Level(("drafter_class", key, text.workload_class), s.worker_class),
-        Level(("drafter_kind", key, *kind), s.worker_kind),
-        Level(("leaf", key, text), s.leaf),
-    )
+        return table.cell(key, residual_levels(self.factor_spread, arm, text, occupancy), 0.0)

@@ -10,7 +10,7 @@ from router.dashboard.figures import MeasuredCell, Snapshot
 from router.telemetry.decision_log import row
 from router.telemetry.history import SLICES, Slice, amounts_of, merged, series_of
 from router.telemetry.history_store import Entry
-from router.telemetry.speeds import Arm, Text
+from router.telemetry.levels import Arm, Text
 from router.telemetry.speedups import Speedup
 from router.telemetry.stats import Moments
 from tests.fakes.gateway import record

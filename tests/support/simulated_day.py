@@ -20,7 +20,7 @@ from router.telemetry.happenings import Happening, Kind
 from router.telemetry.history import SLICES, Slice, amounts_of, merged, series_of
 from router.telemetry.history_store import Batch, HistoryStore
 from router.telemetry.knowledge import text_of
-from router.telemetry.speeds import Arm
+from router.telemetry.levels import Arm
 from router.telemetry.stats import Moments, occupancy_bucket
 from router.telemetry.store import base, open_store
 from tests.fakes.gateway import record

@@ -5,7 +5,7 @@ import pytest
 from router.policy import LearnedPolicy, PolicySettings
 from router.simulation.world import MODEL, Request, World
 from router.telemetry import Knowledge
-from router.telemetry.speeds import Arm, Text
+from router.telemetry.levels import Arm, Text
 
 MODES = {"plain": "ar", "prose": "mtp-n3"}
 SPEEDS = {"plain": 20.0, "prose": 40.0}

@@ -9,7 +9,7 @@ import pytest
 from router.core import Status
 from router.telemetry import Knowledge
 from router.telemetry.knowledge import text_of
-from router.telemetry.speeds import Arm
+from router.telemetry.levels import Arm
 from router.telemetry.store.base import CellName
 from tests.fakes.outcomes import outcome
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from router.telemetry.levels import Arm, Text
 from router.telemetry.priors import (
     draft_length,
     family,
@@ -9,7 +10,7 @@ from router.telemetry.priors import (
     stated_speed,
     workload_class,
 )
-from router.telemetry.speeds import Arm, SpeedModel, Text
+from router.telemetry.speeds import SpeedModel
 
 
 @pytest.mark.parametrize(

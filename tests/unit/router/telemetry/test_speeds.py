@@ -6,7 +6,8 @@ from random import Random
 import pytest
 
 from router.telemetry import priors
-from router.telemetry.speeds import Arm, SpeedModel, Text
+from router.telemetry.levels import Arm, Text
+from router.telemetry.speeds import SpeedModel
 from workers.timings import Timings
 
 PLAIN = Arm("m", "key-plain", "ar")

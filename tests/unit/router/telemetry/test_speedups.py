@@ -6,7 +6,8 @@ from statistics import median
 
 import pytest
 
-from router.telemetry.speeds import Arm, SpeedModel, Text
+from router.telemetry.levels import Arm, Text
+from router.telemetry.speeds import SpeedModel
 from router.telemetry.speedups import MIN_ANSWERS, Stratum, compare, speedups
 from router.telemetry.stats import Moments
 from router.telemetry.store.base import TotalName
