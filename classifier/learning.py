@@ -55,8 +55,8 @@ ANSWER: Final = 8.0
 CAUTION: Final = 300.0
 """What an answer counts against a training row, and how many times over the training rows'
 knowledge of a name holds it (names of one text lean together). Chosen with draws 11 to 14 of
-`classifier.proof` over all kinds: with 150, or with 12 instead of 8, more is lost elsewhere and
-hardly more gained."""
+`classifier.proof` over all kinds, one fold each: with 150, or with 12 instead of 8, more is lost
+elsewhere and hardly more gained."""
 
 LEAST_GAIN: Final = 0.01
 LEAST_Z: Final = 1.64

@@ -1,3 +1,4 @@
+import math
 import random
 from dataclasses import replace
 
@@ -5,7 +6,7 @@ import pytest
 
 from classifier.artifact import LinearPredictor, read, save
 from classifier.authored import rows as authored_rows
-from classifier.classes import CLASSES, WorkloadClass
+from classifier.classes import CLASS_OF_KIND, CLASSES, WorkloadClass
 from classifier.estimator import Settings
 from classifier.features import extract
 from classifier.learning import (
@@ -18,6 +19,7 @@ from classifier.learning import (
     regret,
     scores,
 )
+from classifier.produced import MEASURED_ERROR
 from classifier.proof import Experiment, divide, examples, prove
 from classifier.traffic import Example, hashes_of
 from classifier.train import TrainConfig, train
@@ -167,6 +169,18 @@ def test_later_traffic_takes_a_promotion_back(served, learned, traffic):
 
 def test_equal_models_are_not_promoted(served, traffic):
     assert not judge(served, served, traffic[:300], traffic[300:]).promoted
+
+
+def test_no_model_is_blamed_for_more_than_a_label_can_be_wrong(served, traffic):
+    """Each label is the class that the model believes least: surely read wrongly."""
+    least = scores(served, traffic).argmin(axis=1)
+    kind_of = {answer: kind for kind, answer in CLASS_OF_KIND.items()}
+    wrong = [
+        replace(example, kind=kind_of[CLASSES[at]])
+        for example, at in zip(traffic, least, strict=True)
+    ]
+    verdict = judge(served, served, wrong, wrong)
+    assert 1.0 < verdict.served_loss <= math.log((len(CLASSES) - 1) / MEASURED_ERROR)
 
 
 def test_too_little_traffic_is_left_alone(served, own, traffic):
