@@ -146,7 +146,8 @@ class _Learned:
         """Load the sums of all gateways and what they amount to."""
         known = self._knowledge
         keep = {name: table.shape.keep for name, table in known.tables.items()}
-        known.adopt(self._merger.merge(await self._store.load(), known.fade, keep))
+        shared = await self._store.load()
+        known.adopt(self._merger.merge(shared, known.fade, keep), shared.moved)
         totals = await self._store.totals()
         self.speedups = speedups(known.speeds, totals)
         self.cells = tuple(MeasuredCell(*row) for row in known.speeds.measured())

@@ -21,7 +21,7 @@ _SQRT_HALF = 0.7071067811865476
 _NOISE = 0.2  # relative spread of one observation
 _HOPELESS = 5.0  # standard deviations behind the best
 _REMEMBERED = 4000.0  # requests behind the shares of the classes
-_TRIFLE = 0.002  # gains below this share of a request are not worth looking for
+_TRIFLE = 0.006  # gains below this share of a request are not worth looking for
 
 
 _ADVANCE = 150.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import orjson
 
@@ -36,6 +36,9 @@ EPOCH_S: Final = 300.0
 
 HALF_LIFE_S: Final = 1800.0
 """Time of traffic after which an observation counts half."""
+
+
+_FIRST_SETTLED: Final = 4  # answers; then after 8, 16, 32, 64, and every 64
 
 
 class Alarm(NamedTuple):
@@ -101,13 +104,20 @@ class Knowledge:
             return self.surroundings.cell(str(parts[0]), str(parts[1]), int(parts[2]))
         raise KeyError(table)
 
-    def adopt(self, cells: Mapping[CellName, Moments]) -> None:
-        """Take the merged state of all gateways in place of the own one."""
+    def adopt(self, cells: Mapping[CellName, Moments], moved: Mapping[CellName, float]) -> None:
+        """Take the merged state of all gateways in place of the own one.
+
+        `moved` is where changes took the expectation of the cells that ever changed.
+        """
         tables = self.tables
         for name, moments in cells.items():
             cell = self.cell_named(name)
             if cell is not None:
+                if name in moved:
+                    tables[name.table].move(cell, moved[name])
                 tables[name.table].put(cell, moments)
+                if name.table == "l":
+                    self.speeds.factor(cast("tuple[Arm, Text]", cell.key)[0].model)
         self.settle()
 
     def prompt_tokens(self, model: str, language: str, chars: int) -> float:
@@ -128,7 +138,7 @@ class Knowledge:
         if outcome.status is Status.OK:
             self._observe_length(outcome, what)
         self._seen += 1
-        if self._seen & 63 == 0:
+        if self._seen & min(63, self._seen - 1) == 0 and self._seen >= _FIRST_SETTLED:
             self.settle()
 
     def accepted(self, outcome: Outcome) -> float | None:
@@ -152,9 +162,9 @@ class Knowledge:
         self._epoch = epoch if self._epoch is None else max(epoch, self._epoch)
 
     def settle(self) -> None:
-        """Relax every table once; cheap, and called between bursts of observations."""
+        """Settle every table; cheap, and called between bursts of observations."""
         for table in self.tables.values():
-            table.sweep()
+            table.settle()
 
     def _as_alone(self, outcome: Outcome) -> Outcome:
         """The outcome as it would have been on an otherwise idle host; learns the difference."""

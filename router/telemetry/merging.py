@@ -47,7 +47,7 @@ class Merger:
             newest,
             *((e, id(cells)) for e, cells in shared.epochs.items() if e != newest),
             *((d, id(cells)) for d, cells in shared.days.items()),
-            *((c, cut.epoch, cut.base.w) for c, cut in shared.cuts.items()),
+            *((c, cut.epoch, cut.base.w, cut.moved) for c, cut in shared.cuts.items()),
         )
         if stamp == self._stamp:
             return

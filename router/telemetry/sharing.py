@@ -113,10 +113,9 @@ class StatsSync:
     def _adopt(self) -> None:
         """What came in, and on top what was observed while it came."""
         keep = {name: table.shape.keep for name, table in self._known.tables.items()}
-        merged = self._merger.merge(self._shared, self._known.fade, keep)
-        for row, moments in self._pending.rows.items():
-            merged[row.cell] = merged.get(row.cell, Moments()).plus(moments)
-        self._known.adopt(merged)
+        shared = self._shared.plus(self._pending)
+        merged = self._merger.merge(shared, self._known.fade, keep)
+        self._known.adopt(merged, shared.moved)
 
     def _listen(self) -> None:
         for name, table in self._known.tables.items():
@@ -124,8 +123,8 @@ class StatsSync:
             def heard(cell: Cell, y: float, weight: float, table_name: str = name) -> None:
                 self._observed(table_name, cell, y, weight)
 
-            def changed(cell: Cell, factor: float, table_name: str = name) -> None:
-                self._changed(table_name, cell, factor)
+            def changed(cell: Cell, factor: float, jump: float, table_name: str = name) -> None:
+                self._changed(table_name, cell, factor, jump)
 
             table.listener = heard
             table.on_change = changed
@@ -140,14 +139,14 @@ class StatsSync:
             moments = self._pending.rows[row] = Moments()
         moments.add(y, weight)
 
-    def _changed(self, table: str, cell: Cell, factor: float) -> None:
+    def _changed(self, table: str, cell: Cell, factor: float, jump: float) -> None:
         """Mark where the cell's past ends, also within the running epoch."""
         name, epoch = _name(table, cell), self._epoch()
         base = self._shared.epochs.get(epoch, {}).get(name, Moments())
         for batch in (self._sending, self._pending):
             if batch is not None:
                 base = base.plus(batch.rows.get(Row(epoch, name), Moments()))
-        self._pending.cuts[name] = Cut(epoch, factor, base)
+        self._pending.cuts[name] = Cut(epoch, factor, base, jump, cell.moved)
 
     def _epoch(self) -> int:
         return int(self._clock.wall() // EPOCH_S)

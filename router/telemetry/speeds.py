@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from statistics import fmean
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
+from classifier.classes import WorkloadClass
 from router.telemetry import priors
 from router.telemetry.levels import (
     Arm,
@@ -217,7 +219,7 @@ class SpeedModel:
             return False
         weight = weight_of(n)
         changed = self.learn(arm, text, occupancy, math.log(v), weight)
-        if timings.draft_n_accepted is None and (arm.drafts or arm.model not in self._factored):
+        if timings.draft_n_accepted is None and arm.drafts:
             return changed
         return self._learn_factors(arm, text, occupancy, timings, weight) or changed
 
@@ -261,22 +263,30 @@ class SpeedModel:
         length, speed = timings.mean_accepted_length, timings.decode_tokens_per_second
         if length is None or speed is None:
             return False
-        if arm.drafts and arm.model not in self._factored:
-            self._factored.add(arm.model)
-            self._forecasts.clear()  # they were made of the direct table's leaves
         ln_l, ln_v = math.log(length), math.log(speed)
-        ln_c = ln_l - ln_v
-        factors = self._lengths(arm, text)
-        predicted = self.tables["c"].estimate(self.step_cell(arm, text, occupancy)).mean
-        guess = (factors.mean if factors is not None else 0.0) - predicted
-        self.tables["r"].add(self.residual_cell(arm, text, occupancy), ln_v - guess, weight)
-        changed = False
+        expected, changed = self._from_factors(arm, text, occupancy), False
         if arm.drafts:
+            self.factor(arm.model)
             changed = self.tables["l"].add(self.length_cell(arm, text), ln_l, weight)
-        return self.tables["c"].add(self.step_cell(arm, text, occupancy), ln_c, weight) or changed
+        step = self.step_cell(arm, text, occupancy)
+        changed = self.tables["c"].add(step, ln_l - ln_v, weight) or changed
+        if changed:  # what a factor has just taken in is not the residual's as well
+            expected = self._from_factors(arm, text, occupancy)
+        rest = self.residual_cell(arm, text, occupancy)
+        return self.tables["r"].add(rest, ln_v - expected, weight) or changed
 
-    def _lengths(self, arm: Arm, text: Text) -> Estimate | None:
-        return self.tables["l"].estimate(self.length_cell(arm, text)) if arm.drafts else None
+    def _from_factors(self, arm: Arm, text: Text, occupancy: int) -> float:
+        """Predicted ln v without the residual."""
+        step = self.tables["c"].estimate(self.step_cell(arm, text, occupancy)).mean
+        if not arm.drafts:
+            return -step
+        return self.tables["l"].estimate(self.length_cell(arm, text)).mean - step
+
+    def factor(self, model: str) -> None:
+        """Predict a model's speeds from both factors from now on: its drafts are reported."""
+        if model not in self._factored:
+            self._factored.add(model)
+            self._forecasts.clear()  # they were made of the direct table's leaves
 
     def measured(self) -> Iterator[tuple[Arm, Text, int, Moments]]:
         """Every measured cell of the direct table: arm, text, occupancy bucket, moments of ln v."""
@@ -310,7 +320,27 @@ class SpeedModel:
         found = table.find(key)
         if found is not None:
             return found
-        return table.cell(key, length_levels(self.factor_spread, arm, text), _USUAL_LENGTH)
+        return table.cell(
+            key, length_levels(self.factor_spread, arm, text), self._prior_length(arm, text)
+        )
+
+    def _prior_length(self, arm: Arm, text: Text) -> float:
+        """Of ln L: what is supposed of a class's speed beyond the others' is supposed of L."""
+        beyond = math.log(self._prior(arm, text, 0)) - self._prior_of_any(arm, text, 0)
+        return _USUAL_LENGTH + beyond
+
+    def _prior_step(self, arm: Arm, text: Text, occupancy: int) -> float:
+        """Of ln C, which no text's class may enter: the first to ask would decide for all."""
+        length = _USUAL_LENGTH if arm.drafts else 0.0
+        ratio = self._prior_of_any(arm, text, occupancy)
+        return length - math.log(priors.BASE_TOKENS_PER_SECOND) - ratio
+
+    def _prior_of_any(self, arm: Arm, text: Text, occupancy: int) -> float:
+        """ln of the prior speed over AR's, mean of all classes."""
+        return fmean(
+            math.log(self._prior(arm, text._replace(workload_class=name.value), occupancy))
+            for name in WorkloadClass
+        )
 
     def step_cell(self, arm: Arm, text: Text, occupancy: int) -> Cell:
         """The leaf of ln(seconds per step): machine, load and context depth, not the text."""
@@ -318,9 +348,7 @@ class SpeedModel:
         found = table.find(key)
         if found is not None:
             return found
-        ratio = self._prior(arm, text, occupancy)
-        length = _USUAL_LENGTH if arm.drafts else 0.0
-        offset = length - math.log(priors.BASE_TOKENS_PER_SECOND * ratio)
+        offset = self._prior_step(arm, text, occupancy)
         return table.cell(key, step_levels(self.factor_spread, arm, text, occupancy), offset)
 
     def residual_cell(self, arm: Arm, text: Text, occupancy: int) -> Cell:

@@ -15,12 +15,16 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from router.telemetry.residuals import Run, Scatter
+from router.telemetry.triangular import solve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping
+    from collections.abc import Callable, Hashable, Mapping
 
 EXACT_FANOUT: Final = 48
-"""Up to so many cells under an effect it is solved at once per observation; beyond, by `sweep`."""
+"""Up to so many cells under an effect it is solved at once per observation; beyond, by `settle`."""
+
+EXACT_CELLS: Final = 64
+"""Up to so many observed cells a table is settled exactly, which takes 4 ms; beyond, by `sweep`."""
 
 CONTEXT_EDGES: Final = (2048, 8192, 32768)
 """Tokens at which a context bucket ends; drafters lose acceptance from about 2K tokens on."""
@@ -139,6 +143,7 @@ class Cell:
         "grouped",
         "key",
         "moments",
+        "moved",
         "name",
         "nested",
         "nodes",
@@ -154,6 +159,7 @@ class Cell:
         self.key = key
         self.name = ""  # the key as text, made when first stored
         self.offset = offset
+        self.moved = 0.0  # by how much changes took the offset from its prior, all together
         self.nodes = nodes
         rows = [
             (node, i, level.role) for i, (node, level) in enumerate(zip(nodes, levels, strict=True))
@@ -172,6 +178,23 @@ class Cell:
         self.shares = [0.0] * len(nodes)  # precision this cell lends to each of its nodes
         self.rising = Run()
         self.falling = Run()
+
+
+def _covariances(cells: list[Cell], noise_var: float) -> tuple[list[list[float]], list[float]]:
+    """How the cells' means vary together, a lower triangle; and their distance from the prior."""
+    place = {cell: i for i, cell in enumerate(cells)}
+    rows = [[0.0] * (i + 1) for i in range(len(cells))]
+    for node in dict.fromkeys(node for cell in cells for node in cell.nodes):
+        places = sorted(place[cell] for cell in node.cells)
+        for k, i in enumerate(places):
+            row = rows[i]
+            for j in places[: k + 1]:
+                row[j] += node.var
+    off = []
+    for i, cell in enumerate(cells):
+        rows[i][i] += noise_var / cell.moments.w
+        off.append(cell.moments.wy / cell.moments.w - cell.offset)
+    return rows, off
 
 
 def _below(levels: tuple[Level, ...]) -> tuple[float, ...]:
@@ -201,7 +224,7 @@ class Shape:
     noise_sd: float = 0.2
     keep: float = 100.0
     cusum_slack: float = 0.75
-    cusum_limit: float = 5.0
+    cusum_limit: float = 7.0
     cusum_clip: float = 3.0
     after_change: float = 1.0
 
@@ -209,14 +232,15 @@ class Shape:
 class EffectTable:
     """Leaf cells and their effects; grows on demand, bounded by `max_cells`.
 
-    `listener` hears of every observation, `on_change` of every cell that was cut and by how much.
+    `listener` hears of every observation, `on_change` of every cell that changed: the share of its
+    past that stays, and by how much that is shifted.
     """
 
     def __init__(self, shape: Shape | None = None, *, max_cells: int = 20_000) -> None:
         self.shape = shape if shape is not None else Shape()
         self.version = 0
         self.listener: Callable[[Cell, float, float], None] | None = None
-        self.on_change: Callable[[Cell, float], None] | None = None
+        self.on_change: Callable[[Cell, float, float], None] | None = None
         self._noise_var = self.shape.noise_sd**2
         self._scatter = Scatter()
         self._nodes: dict[Hashable, _Node] = {}
@@ -288,6 +312,15 @@ class EffectTable:
         self._reweigh(cell, moments.w - before)
         self.version += 1
 
+    def move(self, cell: Cell, moved: float) -> None:
+        """Let a cell's offset be `moved` from its prior: another gateway saw the cell change.
+
+        What was taken for the begin of a change here is that change, and not another one.
+        """
+        by = moved - cell.moved
+        if by:
+            self._shift(cell, by)
+
     def forget(self, cell: Cell, factor: float) -> None:
         """Keep a share of what a cell knew."""
         self.put(cell, cell.moments.scaled(factor))
@@ -299,6 +332,29 @@ class EffectTable:
             if weight > self.shape.keep:
                 self.forget(cell, max(factor, self.shape.keep / weight))
 
+    def settle(self) -> None:
+        """Bring every effect to where all the others leave it: exactly, if the cells are few.
+
+        Effects that share cells hardly move when they are relaxed one after the other, the less
+        the more is known of the cells: a scale takes hundreds of sweeps to come out of the workers
+        and into what they have in common, where those still unknown learn from it.
+        """
+        cells = self.observed()
+        if not cells:
+            return
+        if len(cells) > EXACT_CELLS:
+            self.sweep()
+            return
+        pulls = solve(*_covariances(cells, self._noise_var))
+        for node in self._nodes.values():
+            node.effect = 0.0
+        for cell, pull in zip(cells, pulls, strict=True):
+            for node in cell.nodes:
+                node.effect += node.var * pull
+        for cell in cells:
+            cell.fitted = cell.offset + sum(node.effect for node in cell.nodes)
+        self.version += 1
+
     def sweep(self, times: int = 1) -> None:
         """Relax every effect against all the others (Gauss-Seidel); more is more exact."""
         for cell in self.observed():
@@ -309,7 +365,7 @@ class EffectTable:
                     node.relax()
         self.version += 1
 
-    def observed(self) -> Iterable[Cell]:
+    def observed(self) -> list[Cell]:
         """Cells with data."""
         return [cell for cell in self._cells.values() if cell.moments.w > 0]
 
@@ -364,12 +420,16 @@ class EffectTable:
         would be put down to the text, and the arm that is now the best would never be found.
         """
         factor = min(1.0, self.shape.after_change / cell.moments.w)
-        cell.rising, cell.falling = Run(), Run()
-        cell.offset += jump
-        cell.fitted += jump
+        self._shift(cell, jump)
         self.put(cell, cell.moments.scaled(factor).shifted(jump))
         if self.on_change is not None:
-            self.on_change(cell, factor)
+            self.on_change(cell, factor, jump)
+
+    def _shift(self, cell: Cell, by: float) -> None:
+        cell.rising, cell.falling = Run(), Run()
+        cell.moved += by
+        cell.offset += by
+        cell.fitted += by
 
     def _evict(self) -> None:
         """Drop the cells that never saw data, else the lightest tenth."""

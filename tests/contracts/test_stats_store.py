@@ -70,7 +70,7 @@ async def test_a_fresh_store_is_empty(store):
 
 async def test_cuts_are_kept_the_last_one_counts(store):
     for number, factor in enumerate((0.5, 0.125)):
-        cut = Cut(NOW, factor, Moments(1.0, 2.0, 3.0, 4.0))
+        cut = Cut(NOW, factor, Moments(1.0, 2.0, 3.0, 4.0), -0.25 * factor, 0.75)
         await store.publish(batch(number, cuts={CELL: cut, OTHER: cut}))
     assert (await store.load()).cuts == {CELL: cut, OTHER: cut}
 
@@ -90,12 +90,25 @@ async def test_a_cut_is_applied_when_its_past_rolls_up(store):
     old = NOW - DAY_EPOCHS
     await store.publish(batch(0, epoch=old - 1, weight=4.0))
     await store.publish(batch(1, epoch=old, weight=4.0))
-    cut = Cut(old, 0.5, Moments(1.0, 3.0, 9.0, 27.0))
+    cut = Cut(old, 0.5, Moments(1.0, 3.0, 9.0, 27.0), -2.0, -2.0)
     await store.publish(batch(2, rows={}, cuts={CELL: cut}))
-    await store.roll_up(NOW)
-    shared = await store.load()
-    assert shared.days[old // DAY_EPOCHS][CELL].w == pytest.approx(2.0 + 1.0 + 1.5)
-    assert shared.cuts == {}
+    unmoved = (await store.load()).epochs[old][CELL].wy
+    for _ in range(2):
+        await store.roll_up(NOW)
+    day = (await store.load()).days[old // DAY_EPOCHS][CELL]
+    assert day.w == pytest.approx(2.0 + 1.0 + 1.5)
+    moved = (unmoved * 0.5 - 2.0 * 2.0) + (unmoved - 9.0) + (9.0 * 0.5 - 2.0 * 1.5)
+    assert day.wy == pytest.approx(moved)
+
+
+async def test_cuts_last_as_long_as_the_days(store):
+    """A gateway that starts next week must begin where the others are."""
+    cut = Cut(NOW - DAY_EPOCHS, 0.5, Moments(), -2.0, -2.0)
+    await store.publish(batch(0, rows={}, cuts={CELL: cut}))
+    await store.roll_up(NOW + 7 * DAY_EPOCHS)
+    assert (await store.load()).moved == {CELL: -2.0}
+    await store.roll_up(NOW + (KEEP_DAYS + 1) * DAY_EPOCHS)
+    assert (await store.load()).cuts == {}
 
 
 async def test_days_last_thirty_days(store):

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from router.telemetry.stats import Moments
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from router.telemetry.stats import Moments
 
 EPOCH_S: Final = 300
 DAY_EPOCHS: Final = 288
@@ -50,11 +50,17 @@ class TotalName(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """A cell changed: everything before counts `factor`. `base` is the part of `epoch` before."""
+    """A cell changed: everything before counts `factor`, as if it had been higher by `jump`.
+
+    `base` is the part of `epoch` before, `moved` the sum of all jumps of the cell so far: how far
+    its expectation is from its prior. Of gateways that see a change at once the last one counts.
+    """
 
     epoch: int
     factor: float
     base: Moments
+    jump: float = 0.0
+    moved: float = 0.0
 
 
 @dataclass(slots=True)
@@ -80,6 +86,23 @@ class SharedStats:
     epochs: Mapping[int, Mapping[CellName, Moments]] = field(default_factory=dict)
     days: Mapping[int, Mapping[CellName, Moments]] = field(default_factory=dict)
     cuts: Mapping[CellName, Cut] = field(default_factory=dict)
+
+    @property
+    def moved(self) -> dict[CellName, float]:
+        """How far changes took the expectation of each cell that ever changed from its prior."""
+        return {name: cut.moved for name, cut in self.cuts.items()}
+
+    def plus(self, batch: Batch) -> SharedStats:
+        """These sums with a batch that the store has not seen yet."""
+        if not (batch.rows or batch.cuts):
+            return self
+        epochs = dict(self.epochs)
+        copied: dict[int, dict[CellName, Moments]] = {}
+        for (epoch, cell), moments in batch.rows.items():
+            if epoch not in copied:
+                epochs[epoch] = copied[epoch] = dict(self.epochs.get(epoch, {}))
+            copied[epoch][cell] = copied[epoch].get(cell, Moments()).plus(moments)
+        return SharedStats(epochs, self.days, {**self.cuts, **batch.cuts})
 
 
 class StatsStore(Protocol):
@@ -110,7 +133,7 @@ class StatsStore(Protocol):
         ...
 
     async def roll_up(self, now_epoch: int) -> None:
-        """Fold epochs older than a day into days and drop days older than 30.
+        """Fold epochs older than a day into days; drop days and cuts older than 30 days.
 
         Raises:
             StoreUnavailable: cannot be reached.
@@ -131,8 +154,9 @@ def before_cut(row: Moments, epoch: int, cut: Cut | None) -> Moments:
     if cut is None or epoch > cut.epoch:
         return row
     if epoch < cut.epoch:
-        return row.scaled(cut.factor)
-    left = row.plus(cut.base, cut.factor - 1.0)
+        return row.scaled(cut.factor).shifted(cut.jump)
+    past = cut.base.scaled(cut.factor).shifted(cut.jump)
+    left = row.plus(cut.base, -1.0).plus(past)
     return left if _are_possible(left) else row
 
 

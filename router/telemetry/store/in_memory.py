@@ -64,7 +64,7 @@ class MemoryStatsStore:
         oldest = now_epoch // DAY_EPOCHS - KEEP_DAYS
         for day_number in [d for d in self._days if d < oldest]:
             del self._days[day_number]
-        self._cuts = {c: cut for c, cut in self._cuts.items() if cut.epoch > now_epoch - DAY_EPOCHS}
+        self._cuts = {c: cut for c, cut in self._cuts.items() if cut.epoch // DAY_EPOCHS >= oldest}
 
     async def aclose(self) -> None:
         """Nothing to let go of."""

@@ -1,9 +1,11 @@
 """The stats store that gateways share through Redis.
 
 Keys: `specroute:stats:e:N` and `specroute:stats:d:N` (a hash per epoch and per day, four fields a
-cell), `specroute:stats:versions` (a hash: how often each was written), `specroute:stats:cuts`,
-`specroute:stats:batch:GATEWAY` (the last batch number of each), `specroute:totals` (a set of names)
-and `specroute:totals:NAME` (a hash of plain sums; NAME is a JSON list of model, class, mode).
+cell), `specroute:stats:versions` (a hash: how often each was written), `specroute:stats:cuts` and
+`specroute:stats:moves` (where a cell's past ends, and by how much it moved; two hashes, because
+versions before the second one read the first), `specroute:stats:batch:GATEWAY` (the last batch
+number of each), `specroute:totals` (a set of names) and `specroute:totals:NAME` (a hash of plain
+sums; NAME is a JSON list of model, class, mode).
 """
 
 from __future__ import annotations
@@ -28,9 +30,10 @@ from router.telemetry.store.base import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Awaitable, Mapping, Sequence
 
-_VERSIONS, _CUTS = key("stats", "versions"), key("stats", "cuts")
+_VERSIONS = key("stats", "versions")
+_CUTS, _MOVES = key("stats", "cuts"), key("stats", "moves")
 _TOTALS = key("totals")
 _BATCH_NOTE_S: Final = 86400  # how long a gateway may be away and still know what it published
 _TTL_S: Final = (KEEP_DAYS + 1) * 86400
@@ -59,8 +62,7 @@ class RedisStatsStore:
                 pipe.set(note, str(batch.number), ex=_BATCH_NOTE_S)
                 _queue_rows(pipe, batch)
                 _queue_totals(pipe, batch)
-                if batch.cuts:
-                    pipe.hset(_CUTS, mapping=cast("Any", _cut_fields(batch.cuts)))
+                _queue_cuts(pipe, batch)
                 await pipe.execute()
 
     async def load(self) -> SharedStats:
@@ -68,7 +70,7 @@ class RedisStatsStore:
         with outage_as(StoreUnavailable):
             versions = await self._call(self._client.hgetall(_VERSIONS))
             await self._refresh({name.decode(): value for name, value in versions.items()})
-            cuts = _read_cuts(await self._call(self._client.hgetall(_CUTS)))
+            cuts = await self._load_cuts()
         return SharedStats(self._of_kind("e"), self._of_kind("d"), cuts)
 
     async def totals(self) -> Mapping[TotalName, Mapping[str, float]]:
@@ -89,16 +91,17 @@ class RedisStatsStore:
         with outage_as(StoreUnavailable):
             versions = await self._call(self._client.hgetall(_VERSIONS))
             names = sorted(name.decode() for name in versions)
-            cuts = _read_cuts(await self._call(self._client.hgetall(_CUTS)))
+            cuts = await self._load_cuts()
+            oldest = now_epoch // DAY_EPOCHS - KEEP_DAYS
             for name in names:
                 kind, _, number = name.partition(":")
                 if kind == "e" and int(number) <= now_epoch - DAY_EPOCHS:
                     await self._fold(int(number), cuts)
-                elif kind == "d" and int(number) < now_epoch // DAY_EPOCHS - KEEP_DAYS:
+                elif kind == "d" and int(number) < oldest:
                     await self._drop(name)
-            stale = [c for c, cut in cuts.items() if cut.epoch <= now_epoch - DAY_EPOCHS]
+            stale = [c for c, cut in cuts.items() if cut.epoch // DAY_EPOCHS < oldest]
             if stale:
-                await self._call(self._client.hdel(_CUTS, *map(_cell_field, stale)))
+                await self._forget_cuts(stale)
 
     async def aclose(self) -> None:
         """Close the client."""
@@ -136,6 +139,19 @@ class RedisStatsStore:
                 pipe.hdel(_VERSIONS, source)
                 if await _executed(pipe):
                     return
+
+    async def _load_cuts(self) -> dict[CellName, Cut]:
+        async with self._client.pipeline(transaction=True) as pipe:
+            pipe.hgetall(_CUTS)
+            pipe.hgetall(_MOVES)
+            return _read_cuts(*await pipe.execute())
+
+    async def _forget_cuts(self, cells: Sequence[CellName]) -> None:
+        fields = [_cell_field(cell) for cell in cells]
+        async with self._client.pipeline(transaction=True) as pipe:
+            pipe.hdel(_CUTS, *fields)
+            pipe.hdel(_MOVES, *fields)
+            await pipe.execute()
 
     async def _drop(self, name: str) -> None:
         async with self._client.pipeline(transaction=True) as pipe:
@@ -205,16 +221,18 @@ def _read_cells(fields: Mapping[bytes, bytes]) -> Cells:
     return {cell: Moments(*values) for cell, values in sums.items()}
 
 
-def _cut_fields(cuts: Mapping[CellName, Cut]) -> dict[str, bytes]:
-    return {
-        _cell_field(cell): orjson.dumps([cut.epoch, cut.factor, *_amounts(cut.base)])
-        for cell, cut in cuts.items()
-    }
+def _queue_cuts(pipe: Any, batch: Batch) -> None:
+    for cell, cut in batch.cuts.items():
+        field = _cell_field(cell)
+        pipe.hset(_CUTS, field, orjson.dumps([cut.epoch, cut.factor, *_amounts(cut.base)]))
+        pipe.hset(_MOVES, field, orjson.dumps([cut.jump, cut.moved]))
 
 
-def _read_cuts(fields: Mapping[bytes, bytes]) -> dict[CellName, Cut]:
+def _read_cuts(cuts: Mapping[bytes, bytes], moves: Mapping[bytes, bytes]) -> dict[CellName, Cut]:
     found = {}
-    for name, value in fields.items():
+    for name, value in cuts.items():
         epoch, factor, *amounts = orjson.loads(value)
-        found[_read_field(name.decode())] = Cut(int(epoch), factor, Moments(*amounts))
+        jump, moved = orjson.loads(moves.get(name, b"[0.0, 0.0]"))
+        cut = Cut(int(epoch), factor, Moments(*amounts), jump, moved)
+        found[_read_field(name.decode())] = cut
     return found

@@ -63,8 +63,13 @@ def test_every_cell_is_found_again_by_its_name():
         for name, table in knowledge.tables.items()
         for cell in table.observed()
     }
-    other.adopt(names)
+    other.adopt(names, {})
     assert weights(other) == weights(knowledge)
+    knowledge.settle()
+    done = outcome()
+    what = text_of(done.classification, 0, False), 0
+    arm = Arm(done.model, done.worker_key, done.mode)
+    assert other.speeds.predict(arm, *what) == pytest.approx(knowledge.speeds.predict(arm, *what))
     keys = {name: set(table.export()) for name, table in knowledge.tables.items()}
     assert {name: set(table.export()) for name, table in other.tables.items()} == keys
 

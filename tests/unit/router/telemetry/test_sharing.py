@@ -8,6 +8,8 @@ import pytest
 
 from router.core import Status
 from router.telemetry import Knowledge
+from router.telemetry.knowledge import text_of
+from router.telemetry.levels import Arm
 from router.telemetry.sharing import StatsSync
 from router.telemetry.store import MemoryStatsStore, StoreUnavailable
 from router.telemetry.store.base import TotalName
@@ -58,6 +60,14 @@ class Gateway:
     @property
     def weight(self):
         return sum(moments.n for _, _, _, moments in self.knowledge.speeds.measured())
+
+    def expected(self, mode):
+        """Tokens per second that the next such answer is expected to have."""
+        of = outcome(mode=mode)
+        arm = Arm(of.model, of.worker_key, of.mode)
+        return math.exp(
+            self.knowledge.speeds.predict(arm, text_of(of.classification, 0, False), 0).ln_v
+        )
 
     def speed(self):
         rows = [moments for _, _, _, moments in self.knowledge.speeds.measured()]
@@ -153,6 +163,58 @@ async def test_a_change_is_cut_for_every_gateway():
         await gateway.sync.sync()
     assert first.speed() < 17
     assert second.speed() < 17
+
+
+async def test_after_a_change_all_gateways_expect_the_same():
+    store = MemoryStatsStore()
+    first, second = Gateway(store, "a"), Gateway(store, "b")
+    for mode in ("ar", "mtp-n3"):
+        first.answer(60, mode=mode, tokens_per_second=40.0)
+    await first.sync.sync()
+    await second.sync.sync()
+    first.answer(8, tokens_per_second=13.0)
+    late = Gateway(store, "c")
+    for gateway in (first, second, late) * 20:
+        await gateway.sync.sync()
+    assert first.expected("mtp-n3") < 20.0
+    for gateway in (second, late):
+        for mode in ("ar", "mtp-n3"):
+            assert gateway.expected(mode) == pytest.approx(first.expected(mode), rel=1e-4)
+
+
+async def test_a_change_that_two_gateways_see_at_once_is_one_change():
+    store = MemoryStatsStore()
+    both = Gateway(store, "a"), Gateway(store, "b")
+    both[0].answer(60, tokens_per_second=40.0)
+    for gateway in both:
+        await gateway.sync.sync()
+    for _ in range(12):
+        for gateway in both:
+            gateway.answer(2, tokens_per_second=13.0)
+            await gateway.sync.sync()
+    for gateway in both * 20:
+        await gateway.sync.sync()
+    assert both[0].expected("mtp-n3") == pytest.approx(both[1].expected("mtp-n3"), rel=1e-4)
+    assert both[0].expected("mtp-n3") == pytest.approx(13.0, rel=0.15)
+    assert 1 <= sum(len(gateway.knowledge.alarms) for gateway in both) <= 2
+
+
+async def test_a_change_seen_while_sums_came_in_is_cut_at_once():
+    class Slow(MemoryStatsStore):
+        async def load(self):
+            shared = await super().load()
+            gateway.answer(8, tokens_per_second=13.0)
+            return shared
+
+    gateway = Gateway(MemoryStatsStore())
+    gateway.answer(60, tokens_per_second=40.0)
+    await gateway.sync.sync()
+    slow = Slow()
+    slow.__dict__ |= gateway.sync._store.__dict__
+    gateway.sync._store = slow
+    await gateway.sync.sync()
+    assert gateway.knowledge.alarms
+    assert gateway.speed() < 17
 
 
 async def test_the_task_rolls_up_and_survives_an_outage():

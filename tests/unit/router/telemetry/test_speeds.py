@@ -58,6 +58,34 @@ def test_one_load_of_ar_teaches_every_class():
     assert speed(model, PLAIN, CODE, 2) == pytest.approx(8.0, rel=0.15)
 
 
+def test_what_ar_told_before_the_first_draft_counts_after_it():
+    model = SpeedModel()
+    for _ in range(40):
+        model.observe(PLAIN, PROSE, 0, answer(90.0))
+    model.observe(MTP, PROSE, 0, answer(150.0, length=2.0))
+    assert speed(model, PLAIN, PROSE) == pytest.approx(90.0, rel=0.06)
+
+
+def test_what_is_supposed_of_a_step_does_not_depend_on_who_asked_first():
+    speeds = []
+    for texts in ((PROSE, CODE), (CODE, PROSE)):
+        model = SpeedModel()
+        model.factor("m")
+        speeds.append({text: speed(model, MTP, text, 1) for text in texts})
+    assert speeds[0] == pytest.approx(speeds[1])
+    assert speeds[0][CODE] > speeds[0][PROSE]
+
+
+def test_a_change_of_a_factor_is_counted_once():
+    """Step cost and residual both see it; taken in by both the speed would be a quarter."""
+    model = SpeedModel()
+    for _ in range(60):
+        model.observe(MTP, PROSE, 0, answer(40.0, length=2.0))
+    changed = [model.observe(MTP, PROSE, 0, answer(13.0, length=2.0)) for _ in range(8)]
+    assert any(changed)
+    assert speed(model, MTP, PROSE) == pytest.approx(13.0, rel=0.1)
+
+
 def test_a_text_of_long_drafts_is_faster_at_every_load_of_its_worker():
     model = SpeedModel()
     for _ in range(40):

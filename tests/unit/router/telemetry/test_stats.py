@@ -6,6 +6,7 @@ from random import Random
 import pytest
 
 from router.telemetry.stats import (
+    EXACT_CELLS,
     EffectTable,
     Level,
     Moments,
@@ -136,13 +137,16 @@ def test_time_fades_a_cell_but_never_below_what_is_kept():
 
 def test_a_halved_speed_is_noticed_within_a_few_answers():
     table, heard = EffectTable(), []
-    table.on_change = lambda changed, factor: heard.append((changed.key, factor))
+    table.on_change = lambda changed, *how: heard.append((changed.key, *how))
     target = cell(table, "a", "t")
     for _ in range(100):
         table.add(target, 1.0 + RNG.gauss(0.0, 0.2), 1.0)
     raised = [table.add(target, 1.0 + math.log(0.5), 1.0) for _ in range(8)]
     assert any(raised[:5])
-    assert heard[0][0] == ("a", "t")
+    key, factor, jump = heard[0]
+    assert key == ("a", "t")
+    assert 0.0 < factor < 0.1
+    assert math.log(0.5) - 0.2 < jump < -0.3  # answers just before may count as part of it
     assert table.estimate(target).mean == pytest.approx(1.0 + math.log(0.5), abs=0.15)
 
 
@@ -189,6 +193,71 @@ def test_export_gives_the_observed_moments():
     table.add(cell(table, "a", "t"), 2.0, 0.5)
     cell(table, "a", "asked")
     assert table.export() == {("a", "t"): Moments(1.0, 0.5, 1.0, 2.0)}
+
+
+def test_settling_is_exact_where_sweeping_hardly_moves():
+    """A scale that all share, far from its prior, with much known of one worker, little of another.
+
+    The mean of a cell given all data is the prior's plus its covariances with what was seen.
+    """
+
+    def filled() -> EffectTable:
+        table = EffectTable()
+        for worker, text, y, count in (
+            ("a", "t", 3.5, 900),
+            ("a", "u", 3.3, 900),
+            ("b", "t", 3, 1),
+        ):
+            for _ in range(count):
+                table.add(table.cell((worker, text), scaled(worker, text), 0.0), y, 1.0)
+        return table
+
+    def scaled(worker: str, text: str):
+        return (Level("scale", 1.5, Role.SHARED), *chain(worker, text))
+
+    def unknown(table: EffectTable) -> float:
+        return table.estimate(table.cell(("b", "u"), scaled("b", "u"), 0.0)).mean
+
+    settled, swept, long_swept = filled(), filled(), filled()
+    settled.settle()
+    swept.sweep(5)
+    long_swept.sweep(30_000)
+    assert unknown(settled) == pytest.approx(unknown(long_swept), abs=1e-3)
+    assert abs(unknown(swept) - unknown(settled)) > 0.01
+    before = unknown(settled)
+    settled.settle()
+    assert unknown(settled) == pytest.approx(before, abs=1e-9)
+
+
+def test_a_table_of_many_cells_is_settled_by_sweeping():
+    table, twin = EffectTable(), EffectTable()
+    for number in range(EXACT_CELLS + 1):
+        for one in (table, twin):
+            one.add(cell(one, "a", f"t{number}"), 1.0, 1.0)
+    table.settle()
+    twin.sweep()
+    assert table.estimate(cell(table, "a", "new")) == twin.estimate(cell(twin, "a", "new"))
+
+
+def test_an_empty_table_settles():
+    table = EffectTable()
+    table.settle()
+    assert table.observed() == []
+
+
+def test_a_change_heard_of_moves_the_cell_and_ends_its_own_suspicion():
+    table = EffectTable()
+    target = cell(table, "a", "t")
+    for _ in range(50):
+        table.add(target, 1.0, 1.0)
+    table.add(target, 0.3, 1.0)
+    assert target.falling.total > 0.0
+    before = table.estimate(target).mean
+    table.move(target, -0.7)
+    assert table.estimate(target).mean == pytest.approx(before - 0.7)
+    assert target.falling.total == 0.0
+    table.move(target, -0.7)
+    assert table.estimate(target).mean == pytest.approx(before - 0.7)
 
 
 def test_wide_effects_are_left_to_the_sweep():
