@@ -123,8 +123,8 @@ class StatsSync:
             def heard(cell: Cell, y: float, weight: float, table_name: str = name) -> None:
                 self._observed(table_name, cell, y, weight)
 
-            def changed(cell: Cell, factor: float, jump: float, table_name: str = name) -> None:
-                self._changed(table_name, cell, factor, jump)
+            def changed(cell: Cell, table_name: str = name) -> None:
+                self._changed(table_name, cell)
 
             table.listener = heard
             table.on_change = changed
@@ -139,13 +139,24 @@ class StatsSync:
             moments = self._pending.rows[row] = Moments()
         moments.add(y, weight)
 
-    def _changed(self, table: str, cell: Cell, factor: float, jump: float) -> None:
-        """Mark where the cell's past ends, also within the running epoch."""
+    def _changed(self, table: str, cell: Cell) -> None:
+        """Mark where the cell's past ends, also within the running epoch.
+
+        The whole past is to weigh what the cell was left, and to say what it says: also what an
+        earlier cut had made light of and moved, which this one replaces.
+        """
         name, epoch = _name(table, cell), self._epoch()
-        base = self._shared.epochs.get(epoch, {}).get(name, Moments())
+        past = self._shared.past_of(name)
         for batch in (self._sending, self._pending):
             if batch is not None:
-                base = base.plus(batch.rows.get(Row(epoch, name), Moments()))
+                past = past.plus(batch).past_of(name)
+        keep = {table: self._known.tables[table].shape.keep}
+        whole = Merger().merge(past, self._known.fade, keep).get(name)
+        if whole is None or not whole.w:  # it was shed, or the store lost it: nothing to cut
+            whole = cell.moments
+        factor = cell.moments.w / whole.w
+        jump = cell.moments.wy / cell.moments.w - whole.wy / whole.w
+        base = past.epochs.get(epoch, {}).get(name, Moments())
         self._pending.cuts[name] = Cut(epoch, factor, base, jump, cell.moved)
 
     def _epoch(self) -> int:

@@ -185,7 +185,7 @@ def _covariances(cells: list[Cell], noise_var: float) -> tuple[list[list[float]]
     place = {cell: i for i, cell in enumerate(cells)}
     rows = [[0.0] * (i + 1) for i in range(len(cells))]
     for node in dict.fromkeys(node for cell in cells for node in cell.nodes):
-        places = sorted(place[cell] for cell in node.cells)
+        places = sorted(place[cell] for cell in node.cells if cell in place)
         for k, i in enumerate(places):
             row = rows[i]
             for j in places[: k + 1]:
@@ -232,15 +232,14 @@ class Shape:
 class EffectTable:
     """Leaf cells and their effects; grows on demand, bounded by `max_cells`.
 
-    `listener` hears of every observation, `on_change` of every cell that changed: the share of its
-    past that stays, and by how much that is shifted.
+    `listener` hears of every observation, `on_change` of every cell that was taken to have changed.
     """
 
     def __init__(self, shape: Shape | None = None, *, max_cells: int = 20_000) -> None:
         self.shape = shape if shape is not None else Shape()
         self.version = 0
         self.listener: Callable[[Cell, float, float], None] | None = None
-        self.on_change: Callable[[Cell, float, float], None] | None = None
+        self.on_change: Callable[[Cell], None] | None = None
         self._noise_var = self.shape.noise_sd**2
         self._scatter = Scatter()
         self._nodes: dict[Hashable, _Node] = {}
@@ -423,7 +422,7 @@ class EffectTable:
         self._shift(cell, jump)
         self.put(cell, cell.moments.scaled(factor).shifted(jump))
         if self.on_change is not None:
-            self.on_change(cell, factor, jump)
+            self.on_change(cell)
 
     def _shift(self, cell: Cell, by: float) -> None:
         cell.rising, cell.falling = Run(), Run()

@@ -52,8 +52,9 @@ class TotalName(NamedTuple):
 class Cut(NamedTuple):
     """A cell changed: everything before counts `factor`, as if it had been higher by `jump`.
 
-    `base` is the part of `epoch` before, `moved` the sum of all jumps of the cell so far: how far
-    its expectation is from its prior. Of gateways that see a change at once the last one counts.
+    `base` is the part of `epoch` before, `moved` how far all changes of the cell took its
+    expectation from its prior. A later cut replaces an earlier one and speaks of the whole past.
+    Of gateways that see a change at once the last one counts.
     """
 
     epoch: int
@@ -91,6 +92,14 @@ class SharedStats:
     def moved(self) -> dict[CellName, float]:
         """How far changes took the expectation of each cell that ever changed from its prior."""
         return {name: cut.moved for name, cut in self.cuts.items()}
+
+    def past_of(self, name: CellName) -> SharedStats:
+        """One cell's sums as they were observed, without what a cut made of them."""
+        epochs, days = (
+            {number: {name: cells[name]} for number, cells in rows.items() if name in cells}
+            for rows in (self.epochs, self.days)
+        )
+        return SharedStats(epochs, days)
 
     def plus(self, batch: Batch) -> SharedStats:
         """These sums with a batch that the store has not seen yet."""

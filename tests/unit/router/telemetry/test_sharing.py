@@ -182,6 +182,27 @@ async def test_after_a_change_all_gateways_expect_the_same():
             assert gateway.expected(mode) == pytest.approx(first.expected(mode), rel=1e-4)
 
 
+@pytest.mark.parametrize("between_s", [0.0, 900.0])
+async def test_a_second_change_does_not_bring_back_what_the_first_one_ended(between_s):
+    """A worker is slow for a while: what it did before must not weigh again when that ends."""
+    store, clock = MemoryStatsStore(), HandClock()
+    first, second = Gateway(store, "a", clock), Gateway(store, "b", clock)
+    weights = []
+    for speed, count in ((40.0, 60), (13.0, 9), (40.0, 9)):
+        for _ in range(count):
+            first.answer(1, tokens_per_second=speed)
+        weights.append(min(moments.w for _, _, _, moments in first.knowledge.speeds.measured()))
+        for gateway in (first, second) * 2:
+            await gateway.sync.sync()
+        clock.advance(between_s)
+    assert len(first.knowledge.alarms) == 2
+    for gateway in (first, second):
+        rows = [moments for _, _, _, moments in gateway.knowledge.speeds.measured()]
+        assert [m.w for m in rows] == pytest.approx([weights[-1]], rel=0.05)
+        assert gateway.expected("mtp-n3") == pytest.approx(40.0, rel=0.1)
+    assert second.expected("mtp-n3") == pytest.approx(first.expected("mtp-n3"), rel=1e-4)
+
+
 async def test_a_change_that_two_gateways_see_at_once_is_one_change():
     store = MemoryStatsStore()
     both = Gateway(store, "a"), Gateway(store, "b")
