@@ -42,7 +42,9 @@ class GatewayProcess:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(b"look\n")
-        return json.loads(await self.process.stdout.readline())
+        line = await self.process.stdout.readline()
+        assert line, f"it ended:\n{self.log.read_text()}"
+        return json.loads(line)
 
     async def quiet(self, seconds: float = 60.0) -> dict[str, Any]:
         """Wait until nothing is in flight or queued."""
@@ -110,12 +112,9 @@ def _script(number: int) -> Script:
 def _look(running: RunningGateway, ended: int) -> dict[str, Any]:
     gc.collect()
     fields = dict(row.split(":", 1) for row in Path("/proc/self/status").read_text().splitlines())
-    links = [
-        os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if _is_open(fd)
-    ]
     return {
         "tasks": len(asyncio.all_tasks()),
-        "sockets": sum(link.startswith("socket:") for link in links),
+        "sockets": sum(_is_socket(fd) for fd in os.listdir("/proc/self/fd")),
         "in_flight": running.in_flight,
         "queued": running.app.parts.services.admission.depth(),
         "rss": 1024 * int(fields["VmRSS"].split()[0]),
@@ -123,8 +122,11 @@ def _look(running: RunningGateway, ended: int) -> dict[str, Any]:
     }
 
 
-def _is_open(fd: str) -> bool:
-    return os.path.lexists(f"/proc/self/fd/{fd}")
+def _is_socket(fd: str) -> bool:
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}").startswith("socket:")
+    except FileNotFoundError:  # a thread has just closed it
+        return False
 
 
 if __name__ == "__main__":
