@@ -38,7 +38,7 @@ HALF_LIFE_S: Final = 1800.0
 """Time of traffic after which an observation counts half."""
 
 
-_FIRST_SETTLED: Final = 4  # answers; then after 8, 16, 32, 64, and every 64
+_FIRST_SETTLED: Final = 4  # answers; then after 8, 16, 32 and so on
 
 
 class Alarm(NamedTuple):
@@ -138,8 +138,10 @@ class Knowledge:
         if outcome.status is Status.OK:
             self._observe_length(outcome, what)
         self._seen += 1
-        if self._seen & min(63, self._seen - 1) == 0 and self._seen >= _FIRST_SETTLED:
+        if self._seen >= _FIRST_SETTLED and self._seen & (self._seen - 1) == 0:
             self.settle()
+        elif self._seen & 63 == 0:
+            self._relax()
 
     def accepted(self, outcome: Outcome) -> float | None:
         """An answer's mean accepted length over the usual one of its text and drafter.
@@ -162,9 +164,14 @@ class Knowledge:
         self._epoch = epoch if self._epoch is None else max(epoch, self._epoch)
 
     def settle(self) -> None:
-        """Settle every table; cheap, and called between bursts of observations."""
+        """Settle every table: once a second, and more often while little is known."""
         for table in self.tables.values():
             table.settle()
+
+    def _relax(self) -> None:
+        """Like `settle`, a little at a time: cheap enough where an answer ends."""
+        for table in self.tables.values():
+            table.sweep()
 
     def _as_alone(self, outcome: Outcome) -> Outcome:
         """The outcome as it would have been on an otherwise idle host; learns the difference."""

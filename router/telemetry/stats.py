@@ -24,7 +24,7 @@ EXACT_FANOUT: Final = 48
 """Up to so many cells under an effect it is solved at once per observation; beyond, by `settle`."""
 
 EXACT_CELLS: Final = 64
-"""Up to so many observed cells a table is settled exactly, which takes 4 ms; beyond, by `sweep`."""
+"""Up to so many observed cells a table is settled exactly, in a few ms; beyond, by `sweep`."""
 
 CONTEXT_EDGES: Final = (2048, 8192, 32768)
 """Tokens at which a context bucket ends; drafters lose acceptance from about 2K tokens on."""
@@ -335,8 +335,8 @@ class EffectTable:
         """Bring every effect to where all the others leave it: exactly, if the cells are few.
 
         Effects that share cells hardly move when they are relaxed one after the other, the less
-        the more is known of the cells: a scale takes hundreds of sweeps to come out of the workers
-        and into what they have in common, where those still unknown learn from it.
+        the more is known of the cells: a scale that all share stays with the workers it was seen
+        on, and those still unknown do not learn it.
         """
         cells = self.observed()
         if not cells:

@@ -1,6 +1,6 @@
 """Linear equations with a symmetric positive definite matrix, for a few dozen unknowns.
 
-The gateway's process has no numpy: importing it would cost a fifth of its memory and start-up.
+The gateway's process does without numpy, whose import costs memory and start-up.
 """
 
 from __future__ import annotations
