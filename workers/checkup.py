@@ -41,6 +41,7 @@ class WorkerReport:
     dialect_because: str
     memory_gb: float | None  # 1e9 bytes, estimated; None when the files cannot be read
     complaints: tuple[str, ...]
+    advice: tuple[str, ...]  # it serves as it is, and would serve better
 
 
 def check_workers(config: Config, path: str) -> tuple[WorkerReport, ...]:
@@ -85,6 +86,7 @@ def _report(
         dialect_because=because,
         memory_gb=needed,
         complaints=complaints,
+        advice=_advice(spec),
     )
 
 
@@ -123,3 +125,19 @@ def _too_long(spec: WorkerSpec, target: Header) -> tuple[str, ...]:
         return ()
     problem = f"a context of {spec.context} tokens is more than the model's own {trained}"
     return (f"{problem}: lower `context`, or add `args: [--rope-scaling, yarn, ...]`",)
+
+
+def _advice(spec: WorkerSpec) -> tuple[str, ...]:
+    """With a KV cache for each slot llama-server decodes only neighbouring slots as one batch.
+
+    Two of four slots, 0 and 2, take as long as one after the other (docs/runbook.md has the
+    figures); two slots are always neighbours.
+    """
+    one_cache = spec.kv == "unified" or {"-kvu", "--kv-unified"} & set(spec.args)
+    if spec.engine != "llama-server" or not spec.managed or spec.slots <= 2 or one_cache:
+        return ()
+    return (
+        f"requests in slots that are not neighbours share no step while each of the {spec.slots}"
+        " has a KV cache of its own: unless contexts are very long, add `args: [--kv-unified]`"
+        " (a request may still use all of `context`)",
+    )

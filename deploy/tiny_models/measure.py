@@ -14,7 +14,7 @@ from heldout import HELD_OUT, PREDICTABLE, PROSE, fifty
 from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from workers.tiny import COST_LAYERS, prepare
+from workers.tiny import COST, Cost, prepare
 
 if TYPE_CHECKING:
     from engine import Engine
@@ -157,15 +157,20 @@ def main() -> None:
     """Measure and, with --card, write the result into the model card."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cache", type=Path, help="folder for the prepared trio")
-    parser.add_argument("--layers", type=int, default=COST_LAYERS)
+    parser.add_argument("--layers", type=int, default=COST.layers)
+    parser.add_argument("--feed-forward", type=int, default=COST.feed_forward)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--skip-equality", action="store_true")
     parser.add_argument("--card", action="store_true")
     args = parser.parse_args()
-    trio = prepare(args.cache, args.layers)
+    cost = Cost(args.layers, args.feed_forward)
+    trio = prepare(args.cache, cost)
     with engines(trio.target, trio.draft) as running:
         cells = measure(running, args.rounds)
-        text = f"{args.layers} cost layers, one thread a server.\n\n{table(cells)}\n\n{bars(cells)}"
+        text = (
+            f"{cost.layers} layers of zeros, feed-forward {cost.feed_forward} wide, one thread a"
+            f" server.\n\n{table(cells)}\n\n{bars(cells)}"
+        )
         if not args.skip_equality:
             odd = equality(running)
             text += (

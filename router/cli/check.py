@@ -59,6 +59,8 @@ def _print(reports: tuple[WorkerReport, ...], problems: tuple[Problem, ...]) -> 
             click.echo(f"  {shlex.join(report.argv)}")
         click.echo(f"  dialect {report.dialect}: {report.dialect_because}")
         click.echo(f"  build {report.build or 'not told'}; memory {_gigabytes(report)}")
+        for advice in report.advice:
+            click.secho(f"  advice: {advice}", fg="yellow")
     for problem in problems:
         click.echo(str(problem), err=True)
     count = len(problems)

@@ -27,9 +27,10 @@ def write_tiny_config(state_dir: Path) -> Path:
     trio = prepare(state_dir / "models")
     # One thread each: on two cores, more threads of three servers only wait for one another.
     # Thinking only where a request asks for it: llama-server's own default is on.
-    common = {"model": "tiny", "context": 4096, "slots": 2, "threads": 1, "reasoning": "off"}
-    # A prompt is read in pieces of half a second, so that leaving during it is noticed.
-    common["args"] = ["--batch-size", "512"]
+    common = {"model": "tiny", "context": 4096, "slots": 4, "threads": 1, "reasoning": "off"}
+    # A prompt is read in pieces of half a second, so that leaving during it is noticed. And one KV
+    # cache, because of four with one each only neighbouring slots are decoded together.
+    common["args"] = ["--batch-size", "512", "--kv-unified"]
     document = {
         "redis": {"url": "embedded"},
         # The alias: an application built for OpenAI runs with nothing changed but its base URL.

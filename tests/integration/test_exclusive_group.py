@@ -22,7 +22,7 @@ from workers.agent import AgentOptions, run_agent
 from workers.clock import SystemClock
 from workers.registry import MemoryRegistry
 from workers.spec import WorkerSpec
-from workers.tiny import prepare
+from workers.tiny import NO_COST, prepare
 
 pytestmark = pytest.mark.slow
 
@@ -203,7 +203,7 @@ async def test_two_gateways_do_not_undo_each_others_swaps(tmp_path):
 
 @pytest.mark.engine
 async def test_the_real_engine_swaps_between_modes_and_models(tmp_path):
-    trio = prepare(tmp_path / "trio", cost_layers=0)
+    trio = prepare(tmp_path / "trio", NO_COST)
     common = {
         "target": trio.target,
         "binary": BINARY,

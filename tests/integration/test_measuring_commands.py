@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from router.cli import root
 from workers.config import read_config
-from workers.tiny import prepare
+from workers.tiny import NO_COST, prepare
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.slow]
 @pytest.fixture(scope="module")
 def config(tmp_path_factory):
     folder = tmp_path_factory.mktemp("measured")
-    trio = prepare(folder, cost_layers=0)
+    trio = prepare(folder, NO_COST)
     common = {"model": "tiny", "context": 1024, "threads": 1, "reasoning": "off"}
     document = {
         "models": [{"name": "tiny", "target": str(trio.target)}],

@@ -28,7 +28,7 @@ from workers.registry import open_registry
 from workers.spec import NgramSettings, WorkerSpec
 from workers.state import WorkerState
 from workers.supervisor import Supervisor
-from workers.tiny import prepare
+from workers.tiny import NO_COST, prepare
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
@@ -43,7 +43,7 @@ REPEATING = {"grammar": 'root ::= ("one two three four five six seven " )+'}
 
 @pytest.fixture(scope="module")
 def trio(tmp_path_factory):
-    return prepare(tmp_path_factory.mktemp("trio"), cost_layers=0)
+    return prepare(tmp_path_factory.mktemp("trio"), NO_COST)
 
 
 def worker(trio, mode, /, **changes):

@@ -18,7 +18,7 @@ from workers.engines import ENGINES
 from workers.keys import worker_api_key
 from workers.spec import WorkerSpec
 from workers.supervisor import Supervisor
-from workers.tiny import prepare
+from workers.tiny import NO_COST, prepare
 
 BINARY = Path(os.environ["LLAMA_SERVER_PATCHED"])
 LLAMA = ENGINES["llama-server"]
@@ -31,7 +31,7 @@ PROMPTS = (
 
 @pytest.fixture(scope="module")
 def trio(tmp_path_factory):
-    return prepare(tmp_path_factory.mktemp("trio"), cost_layers=0)
+    return prepare(tmp_path_factory.mktemp("trio"), NO_COST)
 
 
 @asynccontextmanager

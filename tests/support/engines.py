@@ -14,7 +14,7 @@ import httpx
 
 from tests.support.gateway import SECRET, worker_at
 from workers.keys import worker_api_key
-from workers.tiny import prepare
+from workers.tiny import NO_COST, Cost, prepare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,9 +64,10 @@ def real_workers(
     slots: int = 2,
     context: int = 4096,
     extra: tuple[str, ...] = (),
+    cost: Cost = NO_COST,
 ) -> Iterator[list[RealWorker]]:
     """Start one server per mode (ar, mtp-n3, dflash2-margin) and end them all."""
-    trio = prepare(folder, cost_layers=0)
+    trio = prepare(folder, cost)
     flags = {
         "ar": [],
         "mtp-n3": ["--spec-type", "draft-mtp", "--spec-draft-n-max", "3"],

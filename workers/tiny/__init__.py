@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from workers.tiny.trio import COST_LAYERS, TinyTrio, prepare
+from workers.tiny.trio import COST, NO_COST, Cost, TinyTrio, prepare
 
-__all__ = ["COST_LAYERS", "TinyTrio", "prepare"]
+__all__ = ["COST", "NO_COST", "Cost", "TinyTrio", "prepare"]

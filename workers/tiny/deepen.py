@@ -1,4 +1,4 @@
-"""Rewrite the shipped GGUF files for use: float32, and layers of zeros after the trunk."""
+"""Rewrite the shipped GGUF files for use: float32, and zeros that make a target's step dearer."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from workers.tiny.trio import Cost
+
     Floats = NDArray[np.float32]
 
 # The writer sets these itself.
@@ -20,10 +22,14 @@ OWN_FIELDS = frozenset(
     ("general.architecture", "GGUF.version", "GGUF.tensor_count", "GGUF.kv_count")
 )
 BLOCK = re.compile(r"blk\.(\d+)\.(.+)")
+FEED_FORWARD = "qwen35.feed_forward_length"
+RECURRENT = "qwen35.attention.recurrent_layers"
+# The axis of (out, in) on which a matrix of the feed-forward network counts its hidden units.
+HIDDEN_AXIS = {"ffn_gate.weight": 0, "ffn_up.weight": 0, "ffn_down.weight": 1}
 
 
-def deepen(source: Path, out: Path, extra: int) -> None:
-    """Write `out` like `source` with `extra` more layers whose output is zero, all in float32.
+def deepen(source: Path, out: Path, cost: Cost) -> None:
+    """Write `out` like `source` with the zeros of `cost`, all in float32.
 
     A new layer is shaped like the source's last trunk layer (full attention); its matrices are
     zero and its norms one, because a zero norm would divide nothing into NaN on some backends.
@@ -31,14 +37,17 @@ def deepen(source: Path, out: Path, extra: int) -> None:
     """
     reader = gguf.GGUFReader(source)
     depth = _uint(reader, "qwen35.block_count") - _uint(reader, "qwen35.nextn_predict_layers")
+    width = max(_uint(reader, FEED_FORWARD), cost.feed_forward)
     writer = gguf.GGUFWriter(out, "qwen35")
-    _copy_fields(writer, reader, depth, extra)
+    _copy_fields(writer, reader, _corrections(reader, depth, cost.layers, width))
     for tensor in reader.tensors:
-        writer.add_tensor(_shifted(tensor.name, depth, extra), _wide(tensor))
+        values = _padded(tensor.name, _wide(tensor), width)
+        writer.add_tensor(_shifted(tensor.name, depth, cost.layers), values)
     for tensor in _attention_layer(reader, depth - 1):
-        for i in range(extra):
+        silent = _padded(tensor.name, _silent(tensor), width)
+        for i in range(cost.layers):
             rest = tensor.name.split(".", 2)[2]
-            writer.add_tensor(f"blk.{depth + i}.{rest}", _silent(tensor))
+            writer.add_tensor(f"blk.{depth + i}.{rest}", silent)
     _finish(writer)
 
 
@@ -46,7 +55,7 @@ def widen(source: Path, out: Path) -> None:
     """Write the drafter `out` like `source` in float32."""
     reader = gguf.GGUFReader(source)
     writer = gguf.GGUFWriter(out, "dflash")
-    _copy_fields(writer, reader, 0, 0)
+    _copy_fields(writer, reader, {})
     for tensor in reader.tensors:
         writer.add_tensor(tensor.name, _wide(tensor))
     _finish(writer)
@@ -59,23 +68,27 @@ def _uint(reader: gguf.GGUFReader, key: str) -> int:
     return int(field.contents())
 
 
-def _copy_fields(writer: gguf.GGUFWriter, reader: gguf.GGUFReader, depth: int, extra: int) -> None:
+def _corrections(
+    reader: gguf.GGUFReader, depth: int, extra: int, width: int
+) -> dict[str, int | list[bool]]:
+    """The metadata that counts or lists layers, or tells their width, as it is afterwards."""
+    blocks = reader.get_field(RECURRENT)
+    recurrent = blocks.contents() if blocks else []
+    return {
+        "qwen35.block_count": _uint(reader, "qwen35.block_count") + extra,
+        FEED_FORWARD: width,
+        RECURRENT: [*recurrent[:depth], *([False] * extra), *recurrent[depth:]],
+    }
+
+
+def _copy_fields(
+    writer: gguf.GGUFWriter, reader: gguf.GGUFReader, corrections: dict[str, int | list[bool]]
+) -> None:
     for name, field in reader.fields.items():
         if name not in OWN_FIELDS:
-            _copy_field(writer, name, field, depth, extra)
-
-
-def _copy_field(
-    writer: gguf.GGUFWriter, name: str, field: gguf.ReaderField, depth: int, extra: int
-) -> None:
-    """Copy one metadata entry, corrected where it counts or lists layers."""
-    value = field.contents()
-    if name == "qwen35.block_count":
-        value += extra
-    elif name == "qwen35.attention.recurrent_layers":
-        value = [*value[:depth], *([False] * extra), *value[depth:]]
-    inner = field.types[-1] if field.types[0] == gguf.GGUFValueType.ARRAY else None
-    writer.add_key_value(name, value, field.types[0], sub_type=inner)
+            value = corrections.get(name, field.contents())
+            inner = field.types[-1] if field.types[0] == gguf.GGUFValueType.ARRAY else None
+            writer.add_key_value(name, value, field.types[0], sub_type=inner)
 
 
 def _shifted(name: str, depth: int, extra: int) -> str:
@@ -103,6 +116,19 @@ def _wide(tensor: gguf.ReaderTensor) -> Floats:
     """
     values: Floats = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
     return np.ascontiguousarray(values, dtype=np.float32)
+
+
+def _padded(name: str, values: Floats, width: int) -> Floats:
+    """A matrix of the feed-forward network with hidden units of zeros added; others as they are.
+
+    Such a unit's gate is silu(0) * 0 = 0, and nothing reads it.
+    """
+    axis = HIDDEN_AXIS.get(name.split(".", 2)[-1])
+    if axis is None:
+        return values
+    missing = [(0, 0), (0, 0)]
+    missing[axis] = (0, width - values.shape[axis])
+    return np.pad(values, missing)
 
 
 def _silent(tensor: gguf.ReaderTensor) -> Floats:

@@ -1,4 +1,4 @@
-"""Put the bundled trio into a cache folder, with the layers that make its costs realistic."""
+"""Put the bundled trio into a cache folder, with the zeros that make its costs realistic."""
 
 from __future__ import annotations
 
@@ -15,11 +15,35 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 SHIPPED_TARGET = HERE / "target.gguf"
 SHIPPED_DRAFT = HERE / "draft.gguf"
-# Measured (MODEL_CARD.md): with these a plain decoding step costs about as much more than a draft
-# step as on a real pair, so which mode is the fastest depends on the kind of text.
-COST_LAYERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The zeros that a target gets: they change no output, only what a step costs.
+
+    Attributes:
+        layers: layers added after the trunk, 0 or more.
+        feed_forward: hidden units of every layer's feed-forward network, those of zeros among
+            them; at most the trained number: none are added.
+    """
+
+    layers: int
+    feed_forward: int
+
+    def __post_init__(self) -> None:
+        if self.layers < 0:
+            raise ValueError(f"cost layers must not be negative, got {self.layers}")
+
+
+# Measured (MODEL_CARD.md). The layers make a step of the target cost more than one of a drafter, as
+# on a real pair. The width makes it spend its time on reading weights, as a real device does, so
+# that a second token in a step (a draft, or another request's) costs little; narrow layers spend
+# theirs on each token, and on them AR's batches of two beat every draft.
+COST = Cost(layers=8, feed_forward=1024)
+# No zeros, so quick steps: for tests that do not look at speed.
+NO_COST = Cost(layers=0, feed_forward=0)
 # Enters the file names: raise it when the way a file is written changes.
-RECIPE = 2
+RECIPE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,29 +54,27 @@ class TinyTrio:
     draft: Path
 
 
-def prepare(cache_dir: Path, cost_layers: int = COST_LAYERS) -> TinyTrio:
+def prepare(cache_dir: Path, cost: Cost = COST) -> TinyTrio:
     """Write the trio once into the folder (made if missing) and return its paths.
 
-    The target gets `cost_layers` (0 or more) layers of zeros: function and acceptance stay the
-    same, each token costs more. Both are written in float32, in which the modes agree. File names
-    carry a hash of what they are made of, so a second call writes nothing and a new release never
-    meets an old file; each file appears whole or not at all, so callers may race. Raises OSError
-    if the folder cannot be written, ValueError for a negative count.
+    The target gets the zeros of `cost`: function and acceptance stay the same, a step costs more.
+    Both are written in float32, in which the modes agree. File names carry a hash of what they are
+    made of, so a second call writes nothing and a new release never meets an old file; each file
+    appears whole or not at all, so callers may race. Raises OSError if the folder cannot be
+    written.
     """
-    if cost_layers < 0:
-        raise ValueError(f"cost_layers must not be negative, got {cost_layers}")
     cache_dir.mkdir(parents=True, exist_ok=True)
-    target = cache_dir / f"target-{digest(SHIPPED_TARGET, cost_layers)}.gguf"
-    draft = cache_dir / f"draft-{digest(SHIPPED_DRAFT, 0)}.gguf"
-    write_once(target, lambda path: _deepened(path, cost_layers))
+    target = cache_dir / f"target-{digest(SHIPPED_TARGET, cost)}.gguf"
+    draft = cache_dir / f"draft-{digest(SHIPPED_DRAFT, NO_COST)}.gguf"
+    write_once(target, lambda path: _deepened(path, cost))
     # Its layer ids name layers before the added ones, so it serves every depth.
     write_once(draft, _widened)
     return TinyTrio(target=target, draft=draft)
 
 
-def digest(source: Path, cost_layers: int) -> str:
+def digest(source: Path, cost: Cost) -> str:
     """Twelve hex digits that name the source's content and what is done to it."""
-    seed = f"{RECIPE}:{cost_layers}:".encode()
+    seed = f"{RECIPE}:{cost.layers}:{cost.feed_forward}:".encode()
     return hashlib.sha256(seed + source.read_bytes()).hexdigest()[:12]
 
 
@@ -71,11 +93,11 @@ def write_once(path: Path, write: Callable[[Path], object]) -> None:
         scratch.unlink(missing_ok=True)
 
 
-def _deepened(path: Path, cost_layers: int) -> None:
+def _deepened(path: Path, cost: Cost) -> None:
     # Here, because it takes gguf and numpy (extra `local`) and most starts find the file written.
     from workers.tiny.deepen import deepen
 
-    deepen(SHIPPED_TARGET, path, cost_layers)
+    deepen(SHIPPED_TARGET, path, cost)
 
 
 def _widened(path: Path) -> None:

@@ -61,6 +61,24 @@ def test_what_the_program_cannot_do_is_told_at_the_workers_line(tmp_path, old, n
     assert fix in problem.fix
 
 
+@pytest.mark.parametrize(
+    ("settings", "advised"),
+    [
+        ("slots: 2", False),
+        ("slots: 3", True),
+        ("slots: 4, args: [--kv-unified]", False),
+        ("slots: 4, args: [-kvu]", False),
+        ("slots: 4, kv: unified", False),
+    ],
+)
+def test_slots_that_decode_apart_are_advised_about(tmp_path, settings, advised):
+    reports, problems = checked(tmp_path, GOOD.replace("slots: 2", settings))
+    assert problems == []
+    assert reports["code"].supported
+    assert [("--kv-unified" in a) for a in reports["code"].advice] == [True] * advised
+    assert reports["far"].advice == ()
+
+
 def test_gpus_are_counted_and_measured(tmp_path):
     program = tmp_path / "nvidia-smi"
     program.write_text("#!/bin/sh\necho '0, Small, 60, 60'\n")

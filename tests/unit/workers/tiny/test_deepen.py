@@ -8,6 +8,7 @@ import gguf
 import numpy as np
 import pytest
 
+from workers.tiny import NO_COST, Cost
 from workers.tiny.deepen import deepen, widen
 from workers.tiny.trio import SHIPPED_DRAFT, SHIPPED_TARGET
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 EXTRA = 3
+WIDTH = 700
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +27,7 @@ def shipped() -> gguf.GGUFReader:
 @pytest.fixture(scope="module")
 def deep(tmp_path_factory: pytest.TempPathFactory) -> gguf.GGUFReader:
     out = tmp_path_factory.mktemp("deep") / "target.gguf"
-    deepen(SHIPPED_TARGET, out, EXTRA)
+    deepen(SHIPPED_TARGET, out, Cost(EXTRA, WIDTH))
     return gguf.GGUFReader(out)
 
 
@@ -84,7 +86,34 @@ def test_trained_tensors_keep_their_values(shipped: gguf.GGUFReader, deep: gguf.
     for tensor in shipped.tensors:
         name = tensor.name.replace(f"blk.{depth}.", f"blk.{depth + EXTRA}.")
         assert found[name].tensor_type == gguf.GGMLQuantizationType.F32
-        assert np.array_equal(values(found[name]), values(tensor)), name
+        assert np.array_equal(values(found[name])[trained(tensor)], values(tensor)), name
+
+
+def trained(tensor: gguf.ReaderTensor) -> tuple[slice, ...]:
+    return tuple(slice(n) for n in values(tensor).shape)
+
+
+def test_added_hidden_units_are_zero_in_every_layer(
+    shipped: gguf.GGUFReader, deep: gguf.GGUFReader
+) -> None:
+    assert number(deep, "qwen35.feed_forward_length") == WIDTH
+    old = number(shipped, "qwen35.feed_forward_length")
+    for index in range(number(deep, "qwen35.block_count")):
+        matrices = layer(deep, index)
+        for name in ("ffn_gate.weight", "ffn_up.weight"):
+            assert values(matrices[name]).shape == (WIDTH, 256)
+            assert not values(matrices[name])[old:].any()
+        assert values(matrices["ffn_down.weight"]).shape == (256, WIDTH)
+        assert not values(matrices["ffn_down.weight"])[:, old:].any()
+
+
+def test_a_width_below_the_trained_one_takes_nothing_away(
+    shipped: gguf.GGUFReader, tmp_path: Path
+) -> None:
+    deepen(SHIPPED_TARGET, tmp_path / "same.gguf", Cost(0, 8))
+    same = {t.name: t for t in gguf.GGUFReader(tmp_path / "same.gguf").tensors}
+    for tensor in shipped.tensors:
+        assert np.array_equal(values(same[tensor.name]), values(tensor)), tensor.name
 
 
 def test_the_drafter_keeps_its_values(tmp_path: Path) -> None:
@@ -102,7 +131,12 @@ def test_mtp_head_is_the_last_block(deep: gguf.GGUFReader) -> None:
 
 
 def test_every_other_field_is_kept(shipped: gguf.GGUFReader, deep: gguf.GGUFReader) -> None:
-    changed = {"qwen35.block_count", "qwen35.attention.recurrent_layers", "GGUF.tensor_count"}
+    changed = {
+        "qwen35.block_count",
+        "qwen35.feed_forward_length",
+        "qwen35.attention.recurrent_layers",
+        "GGUF.tensor_count",
+    }
     assert set(deep.fields) == set(shipped.fields)
     for name in set(shipped.fields) - changed:
         assert deep.fields[name].contents() == shipped.fields[name].contents(), name
@@ -110,7 +144,7 @@ def test_every_other_field_is_kept(shipped: gguf.GGUFReader, deep: gguf.GGUFRead
 
 def test_no_extra_layer_is_the_same_model(shipped: gguf.GGUFReader, tmp_path: Path) -> None:
     out = tmp_path / "same.gguf"
-    deepen(SHIPPED_TARGET, out, 0)
+    deepen(SHIPPED_TARGET, out, NO_COST)
     assert {t.name for t in gguf.GGUFReader(out).tensors} == {t.name for t in shipped.tensors}
 
 
@@ -123,4 +157,4 @@ def test_draft_reads_layers_that_stay_where_they_are(shipped: gguf.GGUFReader) -
 
 def test_a_file_of_another_architecture_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"has no qwen35\.block_count"):
-        deepen(SHIPPED_DRAFT, tmp_path / "out.gguf", 1)
+        deepen(SHIPPED_DRAFT, tmp_path / "out.gguf", Cost(1, 0))
