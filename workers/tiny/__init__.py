@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from workers.tiny.trio import COST, NO_COST, Cost, TinyTrio, prepare
+from workers.tiny.cost import COST, NO_COST, Cost
+from workers.tiny.trio import TinyTrio, prepare
 
 __all__ = ["COST", "NO_COST", "Cost", "TinyTrio", "prepare"]

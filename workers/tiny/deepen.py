@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from workers.tiny.trio import Cost
+    from workers.tiny.cost import Cost
 
     Floats = NDArray[np.float32]
 

@@ -9,39 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from workers.tiny.cost import COST, NO_COST, Cost
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 HERE = Path(__file__).parent
 SHIPPED_TARGET = HERE / "target.gguf"
 SHIPPED_DRAFT = HERE / "draft.gguf"
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """The zeros that a target gets: they change no output, only what a step costs.
-
-    Attributes:
-        layers: layers added after the trunk, 0 or more.
-        feed_forward: hidden units of every layer's feed-forward network, those of zeros among
-            them; at most the trained number: none are added.
-    """
-
-    layers: int
-    feed_forward: int
-
-    def __post_init__(self) -> None:
-        if self.layers < 0:
-            raise ValueError(f"cost layers must not be negative, got {self.layers}")
-
-
-# Measured (MODEL_CARD.md). The layers make a step of the target cost more than one of a drafter, as
-# on a real pair. The width makes it spend its time on reading weights, as a real device does, so
-# that a second token in a step (a draft, or another request's) costs little; narrow layers spend
-# theirs on each token, and on them AR's batches of two beat every draft.
-COST = Cost(layers=8, feed_forward=1024)
-# No zeros, so quick steps: for tests that do not look at speed.
-NO_COST = Cost(layers=0, feed_forward=0)
 # Enters the file names: raise it when the way a file is written changes.
 RECIPE = 3
 
