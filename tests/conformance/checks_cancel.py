@@ -8,7 +8,7 @@ worker to having done only a part of what it was asked for.
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -132,9 +132,9 @@ def left_in_the_queue(t: Target) -> Measured:
     worker = t.exact_worker
     worker.until_busy(0)
     body = t.body(stream=True, **LONG)
-    with line(t) as first, line(t) as second:
-        for one in (first, second)[: worker.total()]:
-            one.send(body)
+    with ExitStack() as lines:
+        for _ in range(worker.total()):
+            lines.enter_context(line(t)).send(body)
         worker.until_busy(worker.total())
         with line(t) as third:
             third.send(body)
