@@ -26,7 +26,7 @@ class Cost:
 # Measured (MODEL_CARD.md). The layers make a step of the target cost more than one of a drafter, as
 # on a real pair. The width makes it spend its time on reading weights, as a real device does, so
 # that a second token in a step (a draft, or another request's) costs little; narrow layers spend
-# theirs on each token, and on them AR's batches of two beat every draft.
+# theirs on each token.
 COST = Cost(layers=8, feed_forward=1024)
 # No zeros, so quick steps: for tests that do not look at speed.
 NO_COST = Cost(layers=0, feed_forward=0)
