@@ -1,6 +1,7 @@
 """What two requests cost in slots side by side and in others, with one KV cache and with several.
 
     python tests/perf/slot_neighbours.py
+    python tests/perf/slot_neighbours.py --feed-forward 0   # narrow layers, see the model card
 
 Two AR servers of four slots, asked in turn. Milliseconds a token of each request, prompt left out.
 """
@@ -19,7 +20,7 @@ import httpx
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.support.engines import RealWorker, real_workers
-from workers.tiny import COST
+from workers.tiny import COST, Cost
 
 SLOTS, ROUNDS, TOKENS = 4, 8, 120
 PLANS = ((0,), (0, 1), (1, 2), (0, 2), (0, 3), (0, 1, 2), (0, 1, 3), (0, 1, 2, 3))
@@ -52,13 +53,17 @@ async def measured(workers: list[RealWorker]) -> dict[tuple[int, ...], list[floa
     return {plan: [statistics.median(row) for row in times] for plan, times in seen.items()}
 
 
-def main() -> None:
+@click.command()
+@click.option("--layers", default=COST.layers, show_default=True)
+@click.option("--feed-forward", default=COST.feed_forward, show_default=True)
+def main(layers: int, feed_forward: int) -> None:
     """A line for each choice of slots."""
+    cost = Cost(layers, feed_forward)
     with (
         tempfile.TemporaryDirectory() as one,
         tempfile.TemporaryDirectory() as other,
-        real_workers(Path(one), "ar", slots=SLOTS, cost=COST) as apart,
-        real_workers(Path(other), "ar", slots=SLOTS, cost=COST, extra=("--kv-unified",)) as unified,
+        real_workers(Path(one), "ar", slots=SLOTS, cost=cost) as apart,
+        real_workers(Path(other), "ar", slots=SLOTS, cost=cost, extra=("--kv-unified",)) as unified,
     ):
         result = asyncio.run(measured([*apart, *unified]))
     click.echo("| slots in use | a KV cache each | one KV cache |\n| --- | --- | --- |")
