@@ -81,11 +81,11 @@ def root() -> None:
 def main() -> None:
     """Entry point of the `specroute` script; Ctrl-C ends with the shell's usual 130."""
     try:
-        root(standalone_mode=False)
+        # Where a command ends by click's `Exit`, click returns the status instead of raising.
+        status = root(standalone_mode=False)
     except click.exceptions.Abort:
         sys.exit(130)
-    except click.exceptions.Exit as ending:
-        sys.exit(ending.exit_code)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code if isinstance(error, click.UsageError) else 1)
+    sys.exit(status)

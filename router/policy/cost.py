@@ -59,13 +59,15 @@ class Prepared:
 
 class Price(NamedTuple):
     """A worker's estimate; `spread` is the sd of total seconds against the other workers, `group`
-    the sd of what all drafters share (it counts between a drafter and AR)."""
+    the sd of what all drafters share (it counts between a drafter and AR), `whole` the sd of all
+    that is not known of this worker's speed."""
 
     worker: WorkerSnapshot
     estimate: CostEstimate
     total: float
     spread: float
     group: float
+    whole: float
 
 
 class CostModel:
@@ -182,8 +184,9 @@ class CostModel:
         fixed += swap
         interval = _interval(prepared, fixed, decode / prepared.tokens, variance / decode)
         estimate = CostEstimate(queue, 0.0, prefill, decode, swap, others, interval, speed, weight)
-        spread, shared = math.sqrt(contrast * decode), math.sqrt(group * decode)  # decode x sd
-        return Price(worker, estimate, fixed + decode + others, spread, shared)
+        total = fixed + decode + others
+        spreads = (math.sqrt(part * decode) for part in (contrast, group, variance))  # decode x sd
+        return Price(worker, estimate, total, *spreads)
 
     def _prefill(self, request: PolicyInput, record: WorkerRecord) -> float:
         fresh = request.prompt_tokens - request.cached_tokens.get(record.name, 0.0)

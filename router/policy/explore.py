@@ -41,26 +41,29 @@ from there on, the limit as a share of the request always."""
 
 class Option(NamedTuple):
     """A worker as the explorer sees it: predicted seconds, their sd, the decode seconds, the
-    answers behind them, and the sd of what all drafters share (0 for AR)."""
+    answers behind them, the sd of what all drafters share (0 for AR), and the most that an answer
+    can tell: the sd of all that is unknown of this one, where it tells of nothing else."""
 
     total: float
     spread: float
     decode: float
     samples: float = 0.0
     group: float = 0.0
+    most: float = math.inf
 
     def unknown(self, best: Option) -> float:
         """Sd of what an answer of this one can tell against `best`.
 
         Between a drafter and AR that includes what all drafters share, as far as answers of both
-        have not settled it.
+        have not settled it. How well a new text can be drafted no answer of AR tells, though,
+        where length and step cost are learned apart: only what is not yet known of AR itself.
         """
         if (self.group > 0.0) == (best.group > 0.0):
             return self.spread
         share = max(self.group, best.group) / max(self.decode, 1e-9)
         both = self.samples * best.samples / max(self.samples + best.samples, 1e-9)
         var = share * share / (1.0 + share * share * both / (_NOISE * _NOISE))
-        return math.sqrt(self.spread**2 + var * self.decode**2)
+        return min(self.most, math.sqrt(self.spread**2 + var * self.decode**2))
 
 
 class Pick(NamedTuple):

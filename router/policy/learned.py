@@ -132,8 +132,16 @@ class LearnedPolicy:
             return Pick(best, 1.0, 0.0)
         share = self._traffic.count(request.model, request.classification.workload_class)
         tried = _one_of_each_arm(prices, best)
+        apart = self.knowledge.speeds.factors(request.model)
         options = [
-            Option(p.total, p.spread, p.estimate.decode_s, p.estimate.samples, p.group)
+            Option(
+                p.total,
+                p.spread,
+                p.estimate.decode_s,
+                p.estimate.samples,
+                p.group,
+                p.whole if apart else math.inf,
+            )
             for p in map(prices.__getitem__, tried)
         ]
         pick = self.explorer.pick(options, 0, draw, share * self._set.horizon)

@@ -251,7 +251,11 @@ class SpeedModel:
 
     def is_factored(self, arm: Arm) -> bool:
         """Whether its speed is accepted length over step cost, as its drafts are reported."""
-        return arm.drafts and arm.model in self._factored
+        return arm.drafts and self.factors(arm.model)
+
+    def factors(self, model: str) -> bool:
+        """Whether a model's speeds are forecast from accepted length and step cost."""
+        return model in self._factored
 
     def learn(self, arm: Arm, text: Text, occupancy: int, ln_v: float, weight: float) -> bool:
         """Learn one speed in the direct table."""

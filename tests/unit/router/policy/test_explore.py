@@ -52,6 +52,16 @@ def test_a_known_loss_of_more_than_two_seconds_is_too_much():
     assert explorer().pick([slow, Option(23.0, 8.0, 23.0, 0.0)], 0, 0.0, HORIZON).arm == 1
 
 
+def test_ar_is_not_tried_to_learn_how_well_a_text_can_be_drafted():
+    drafter = Option(1.0, 0.02, 1.0, 3.0, group=0.3)
+    plain = Option(1.1, 0.02, 1.1)
+    assert plain.unknown(drafter) > 0.2
+    assert explorer().pick([drafter, plain], 0, 0.0, HORIZON).arm == 1
+    known = plain._replace(most=0.02)
+    assert known.unknown(drafter) == 0.02
+    assert explorer().pick([drafter, known], 0, 0.0, HORIZON).arm == 0
+
+
 def test_a_short_horizon_forbids_what_a_long_one_pays_for():
     dear = Option(1.35, 0.35, 1.35)
     assert explorer().pick([BEST, dear], 0, 0.0, 1.0).arm == 0
