@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import replace
 
@@ -8,7 +9,7 @@ import pytest
 from router.core import Reason
 from router.policy import LearnedPolicy, PolicySettings
 from router.telemetry import Knowledge
-from tests.fakes.outcomes import outcome
+from tests.fakes.outcomes import classification, outcome
 from tests.fakes.routing import WALL, question, snapshot, trio
 
 SPEEDS = {"plain": 20.0, "prose": 40.0, "code": 22.0}
@@ -89,6 +90,17 @@ def test_explored_choices_carry_their_propensity():
     tried = [d for d in found if d.reason is Reason.EXPLORATION]
     assert tried
     assert all(0.0 < d.propensity < 1.0 and d.explored for d in tried)
+
+
+def test_known_ar_is_not_tried_for_a_text_that_drafters_have_not_met():
+    made = taught(baseline_share=0.0)
+    asked = question(classification=classification("reasoning", 1.0, language="ru"))
+    prices = made._cost.price(made._cost.prepare(asked), asked.view.workers)
+    plain, drafter = prices[0], prices[1]
+    assert plain.worker.mode == "ar"
+    assert plain.whole < 0.5 * math.hypot(plain.spread, drafter.group)
+    found = [made.choose(replace(asked, request_id=f"r{i}")) for i in range(300)]
+    assert "plain" not in {d.worker for d in found}
 
 
 def test_ar_is_measured_at_a_floor_and_not_beyond():
