@@ -18,7 +18,7 @@ from router.bench.traffic import mix
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from router.bench.traffic import Shape
 
@@ -103,10 +103,10 @@ def read_measurements(reports: Iterable[Mapping[str, Any]], concurrency: int) ->
         for setting in report.get("settings", ()):
             if setting.get("memory_gb"):
                 memory[setting["setting"]] = setting["memory_gb"]
-        for row in report["rows"]:
+        for load, row in _rows(report, concurrency):
             name = row.get("setting") or row["target"]
-            loads.add(row.get("concurrency", concurrency))
-            if name == "routed" or row.get("concurrency", concurrency) != concurrency:
+            loads.add(load)
+            if name == "routed" or load != concurrency:
                 continue
             if row["decode_tps"]:
                 cells[name, row["class"]].append(_speed(row))
@@ -116,6 +116,14 @@ def read_measurements(reports: Iterable[Mapping[str, Any]], concurrency: int) ->
     if not any(name == AR for name, _ in cells):
         raise NotMeasured("AR was not measured, and there is nothing to compare with")
     return Measurements({key: tuple(speeds) for key, speeds in cells.items()}, memory)
+
+
+def _rows(report: Mapping[str, Any], unsaid: int) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Each row with its load: in it (`sweep`), or in the report or part of one that holds it."""
+    for part in report.get("by_concurrency", (report,)):
+        load = part.get("concurrency", unsaid)
+        for row in part["rows"]:
+            yield row.get("concurrency", load), row
 
 
 def _speed(row: Mapping[str, Any]) -> Speed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
@@ -98,12 +99,24 @@ def test_what_was_not_measured_is_said():
         read_measurements([{"rows": [r for r in ROWS if r["setting"] != "ar"]}], 1)
 
 
-def test_the_output_of_bench_is_read_as_well():
-    bench = [{"target": "routed", **ROWS[0]}, {"target": "ar", **ROWS[0]}]
-    for one in bench:
-        del one["setting"]
-        del one["concurrency"]
-    assert read_measurements([{"rows": bench}], 2).settings == ("ar",)
+def test_the_output_of_bench_is_read_at_the_load_that_was_asked_for():
+    def part(load, tps):
+        rows = [{**row(name, "prose", tps), "target": name} for name in ("routed", "ar")]
+        for one in rows:
+            del one["setting"]
+            del one["concurrency"]
+        return {"concurrency": load, "rows": rows}
+
+    alone = part(1, 100.0)
+    report = {**alone, "by_concurrency": [alone, part(4, 30.0)]}
+    for load, tps in ((1, 100.0), (4, 30.0)):
+        cells = read_measurements([report], load)
+        assert cells.settings == ("ar",)
+        assert cells.nearest("ar", Shape("prose", 20, 101)).log_tps == pytest.approx(math.log(tps))
+    with pytest.raises(NotMeasured, match="at 2 at once; there is: 1, 4"):
+        read_measurements([report], 2)
+    with pytest.raises(NotMeasured, match="at 4 at once; there is: 1"):
+        read_measurements([alone], 4)
 
 
 def test_a_plot_is_drawn(tmp_path):
