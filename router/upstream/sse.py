@@ -288,21 +288,31 @@ class StreamTap:
         return events
 
     def _seek(self, chunk: bytes) -> bool:
+        """Whether the first content is in `chunk`; counts the events from it on."""
         rows = plain_rows(chunk) if self._look.is_between else None
         try:
-            bodies = self._parsed(chunk) if rows is None else list(map(row_object, rows))
+            return self._seek_parsed(chunk) if rows is None else self._seek_rows(rows)
         except ValueError:  # too large to be looked into, so certainly content
             self._events = 1
             return True
-        known = [body for body in bodies if body is not None]
+
+    def _seek_rows(self, rows: list[bytes]) -> bool:
+        """The same, parsing no row after the first content: whole answers come at once."""
+        for index, row in enumerate(rows):
+            body = row_object(row)
+            if body is not None and has_content(body):
+                self._events = 1 + sum([later[:1] == b"{" for later in rows[index + 1 :]])
+                return True
+        return False
+
+    def _seek_parsed(self, chunk: bytes) -> bool:
+        parsed = [parse_object(event.data) for event in self._look.feed(chunk)]
+        known = [body for body in parsed if body is not None]
         for index, body in enumerate(known):
             if has_content(body):
                 self._events = len(known) - index + self._look.is_amid
                 return True
         return False
-
-    def _parsed(self, chunk: bytes) -> list[dict[str, Any] | None]:
-        return [parse_object(event.data) for event in self._look.feed(chunk)]
 
     def _trim(self) -> None:
         """Forget what is older than the last `TAIL` bytes and the few events before them."""

@@ -41,13 +41,15 @@ async def main(url: str, secret: str, port: str) -> None:
         )
         for name, mode in MODES.items()
     ]
+    tell = registry.publish
     while True:
         try:
             for record in records:
-                await registry.publish(replace(record, heartbeat_at=time.time()))
+                await tell(replace(record, heartbeat_at=time.time()))
         except RegistryUnavailable:
             await asyncio.sleep(0.1)
             continue
+        tell = registry.heartbeat  # nothing changes: an agent wakes nobody then
         await asyncio.sleep(2.0)
 
 
