@@ -92,9 +92,19 @@ async def get_policy(request: Request) -> JSONAnswer:
 @routes.put("/policy")
 async def put_policy(request: Request) -> JSONAnswer:
     """Change policy or settings, until the next start."""
-    control = services_of(request).policy
-    control.change(await _object(request))
-    return JSONAnswer(control.describe())
+    services, wanted = services_of(request), await _object(request)
+    _check_static_worker(services, wanted.get("settings"))
+    services.policy.change(wanted)
+    return JSONAnswer(services.policy.describe())
+
+
+def _check_static_worker(services: Services, settings: Any) -> None:
+    name = settings.get("static_worker") if isinstance(settings, dict) else None
+    names = [worker.name for worker in services.fleet.everything()]
+    if name and name not in names:
+        there = ", ".join(sorted(names)) or "none"
+        message = f"no worker is named {name!r}; there are: {there}"
+        raise BadRequest(message, param="settings.static_worker")
 
 
 @routes.get("/logs")

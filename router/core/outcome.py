@@ -69,3 +69,15 @@ class Outcome:
     trace: Trace | None = None
     features: RequestFeatures | None = None
     answer_sample: bytes = b""  # bounded copy of the relayed bytes for the produced label
+
+    @property
+    def generated(self) -> int | None:
+        """Tokens of the answer, by the worker's timings or, where it sends none, its usage."""
+        told = self.timings.predicted_n
+        return told if told is not None else self.completion_tokens
+
+    @property
+    def prompt_read(self) -> int | None:
+        """Prompt tokens beyond the cached ones; where no timings tell those apart, all of them."""
+        told = self.timings.prompt_n
+        return told if told is not None else self.prompt_tokens

@@ -110,14 +110,15 @@ def _check_wishes(request: PolicyInput) -> None:
     if pin is not None and request.view.find(pin) is None:
         names = ", ".join(w.name for w in request.view.workers) or "none"
         message = f"no worker named {pin!r} serves {request.model}; its workers: {names}"
-        raise BadRequest(message, code="worker_not_found", param="worker")
+        raise BadRequest(message, code="worker_not_found", param="x-specroute-worker")
     if mode is None:
         return
-    offered = {m for w in request.view.workers for m in (w.record.mode, w.mode)}
-    if request.view.workers and mode not in offered:
-        modes = ", ".join(sorted(offered))
-        message = f"no worker of {request.model} offers the mode {mode!r}; offered: {modes}"
-        raise BadRequest(message, code="mode_unavailable", param="mode")
+    asked = [w for w in request.view.workers if pin is None or w.name == pin]
+    offered = {m for w in asked for m in (w.record.mode, w.mode)}
+    if asked and mode not in offered:
+        who = f"no worker of {request.model} offers" if pin is None else f"{pin} does not offer"
+        message = f"{who} the mode {mode!r}; offered: {', '.join(sorted(offered))}"
+        raise BadRequest(message, code="mode_unavailable", param="x-specroute-mode")
 
 
 def _unable(request: PolicyInput, worker: WorkerSnapshot) -> str | None:

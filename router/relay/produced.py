@@ -36,6 +36,9 @@ EVIDENCE_KEPT: Final = 1024
 MAX_WAITING: Final = 2000
 """Answers and samples that wait to be shared; while nobody takes them the oldest go."""
 
+_CUT: Final = frozenset(("length", "max_tokens", "max_output_tokens"))
+"""How an answer that reached its limit ends: OpenAI's chats, Anthropic's Messages, Responses."""
+
 _T = TypeVar("_T")
 _EMPTY: Final[Mapping[str, Any]] = {}
 
@@ -82,7 +85,7 @@ class Remembrance:
         if outcome.status is not Status.OK or not outcome.answer_sample or self._is_busy(outcome):
             return
         text, reasoning, called = read_sample(outcome.answer_sample)
-        cut = outcome.finish_reason == "length"
+        cut = outcome.finish_reason in _CUT
         label = label_output(text, reasoning=reasoning, tool_calls=called, truncated=cut)
         self._remember(outcome, label)
         if outcome.features is not None:

@@ -123,8 +123,7 @@ def _named(prefix: str, value: str) -> str:
 
 
 def _add_tokens(outcome: Outcome, rows: list[Amount]) -> None:
-    t = outcome.timings
-    n = t.predicted_n
+    t, n = outcome.timings, outcome.generated
     if n is not None:
         rows.append(("predicted_n", n))
         if outcome.status is Status.OK:
@@ -132,8 +131,8 @@ def _add_tokens(outcome: Outcome, rows: list[Amount]) -> None:
     if t.draft_n is not None and t.draft_n_accepted is not None:
         rows += (("draft_n", t.draft_n), ("draft_n_accepted", t.draft_n_accepted))
     speed = t.decode_tokens_per_second
-    if speed and n and t.predicted_ms:
-        rows += (("decoded_n", n - 1), ("decode_ms", t.predicted_ms))
+    if speed and t.predicted_n and t.predicted_ms:
+        rows += (("decoded_n", t.predicted_n - 1), ("decode_ms", t.predicted_ms))
         rows += (("steps", t.steps or 0), ("ln_speed", math.log(speed)), ("answers", 1))
 
 

@@ -372,9 +372,9 @@ def _count_tokens(series: _Series, outcome: Outcome) -> None:
     t, counts = outcome.timings, series.counts
     counts["specroute_draft_tokens"] += t.draft_n or 0
     counts["specroute_draft_accepted_tokens"] += t.draft_n_accepted or 0
-    counts["specroute_prompt_tokens"] += t.prompt_n or 0
+    counts["specroute_prompt_tokens"] += outcome.prompt_read or 0
     counts["specroute_cached_prompt_tokens"] += t.cache_n or 0
-    counts["specroute_generation_tokens"] += t.predicted_n or 0
+    counts["specroute_generation_tokens"] += outcome.generated or 0
     if t.draft_n and t.draft_n_accepted is not None:
         _smooth(series, t.draft_n, t.draft_n_accepted)
     speed = t.decode_tokens_per_second

@@ -185,7 +185,7 @@ class _Facts:
             value = body.get(key) or source.get(key)
             if isinstance(value, kind):
                 self.found[key] = value
-        reason = _finish_reason(body)
+        reason = _finish_reason(body) or _response_reason(source)
         if reason is not None:
             self.found["finish_reason"] = reason
 
@@ -198,6 +198,16 @@ def _finish_reason(body: dict[str, Any]) -> str | None:
     reason = delta.get("stop_reason") if isinstance(delta, dict) else None
     reason = reason or body.get("stop_reason") or body.get("stop_type")
     return reason if isinstance(reason, str) and reason != "none" else None
+
+
+def _response_reason(source: dict[str, Any]) -> str | None:
+    """Of a Responses object: why it is incomplete, else how it ended."""
+    if source.get("object") != "response" or source.get("status") == "in_progress":
+        return None
+    details = source.get("incomplete_details")
+    reason = details.get("reason") if isinstance(details, dict) else None
+    reason = reason or source.get("status")
+    return reason if isinstance(reason, str) else None
 
 
 def _choices(body: dict[str, Any]) -> list[dict[str, Any]]:

@@ -109,6 +109,9 @@ async def test_the_policy_can_be_changed():
         for bad in (b"[]", b"{"):
             refused = await put("/ops/policy", content=bad, headers=ADMIN)
             assert refused.json()["error"]["code"] == "invalid_json"
+        nobody = {"policy": "static", "settings": {"static_worker": "zzz"}}
+        refused = await put("/ops/policy", json=nobody, headers=ADMIN)
+        assert refused.json()["error"]["message"] == "no worker is named 'zzz'; there are: a"
         await until(lambda: gate.outcomes)
     assert answer.status_code == 200
     assert gate.outcomes[0].decision.policy == "round_robin"

@@ -75,6 +75,14 @@ def test_a_mode_that_nobody_offers_is_the_callers_mistake():
     assert refused.value.code == "mode_unavailable"
 
 
+def test_a_pin_and_a_mode_that_its_worker_does_not_offer_contradict_each_other():
+    with pytest.raises(
+        BadRequest, match="plain does not offer the mode 'mtp-n3'; offered: ar"
+    ) as no:
+        eligible(question(worker="plain", mode="mtp-n3"))
+    assert (no.value.code, no.value.param) == ("mode_unavailable", "x-specroute-mode")
+
+
 def test_images_go_only_where_they_are_taken():
     seeing = snapshot("seeing", record={"vision": True})
     fit = eligible(question(*trio(), seeing, features=features(has_images=True)))

@@ -38,6 +38,14 @@ def test_a_refusal_has_no_times_and_no_tokens() -> None:
     assert not {"total_s", "predicted_n", "decode_ms"} & sums.keys()
 
 
+def test_an_answer_without_timings_has_its_tokens_and_no_speed() -> None:
+    book = Book()
+    book.add(outcome(timings=Timings(), completion_tokens=30))
+    sums = only(book)
+    assert sums["predicted_n"] == sums["good_n"] == 30
+    assert not {"decoded_n", "decode_ms", "answers"} & sums.keys()
+
+
 def test_unknown_draft_counts_are_not_zero() -> None:
     book = Book()
     book.add(outcome(timings=Timings(predicted_n=50, predicted_ms=1000.0)))

@@ -8,6 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from router.core import Reason, Status
 from router.telemetry.metrics import Gauges, Metrics, SpeedupGauge, WorkerGauge
 from tests.fakes.outcomes import outcome
+from workers.timings import Timings
 
 LABELS = {"model": "tiny", "class": "prose", "mode": "mtp-n3"}
 CONTRACT = {
@@ -72,6 +73,13 @@ def test_tokens_are_counted_exactly():
     accepted = value(metrics, "specroute_draft_accepted_tokens_total", **LABELS)
     assert accepted == 1000 * t.draft_n_accepted
     assert value(metrics, "specroute_generation_tokens_total", **LABELS) == 1000 * t.predicted_n
+
+
+def test_tokens_of_an_answer_without_timings_are_counted_by_its_usage():
+    metrics = Metrics()
+    metrics.observe(outcome(timings=Timings(), prompt_tokens=12, completion_tokens=30))
+    assert value(metrics, "specroute_generation_tokens_total", **LABELS) == 30
+    assert value(metrics, "specroute_prompt_tokens_total", **LABELS) == 12
 
 
 def test_requests_are_counted_by_how_they_ended():

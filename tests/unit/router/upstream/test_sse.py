@@ -36,6 +36,20 @@ def watched(*chunks: bytes) -> StreamTap:
     return tap
 
 
+@pytest.mark.parametrize(
+    ("status", "details", "reason"),
+    [
+        ("completed", None, "completed"),
+        ("incomplete", {"reason": "max_output_tokens"}, "max_output_tokens"),
+        ("in_progress", None, None),
+    ],
+)
+def test_a_response_says_how_it_ended(status, details, reason):
+    body = {"object": "response", "status": status, "incomplete_details": details}
+    assert plain_result(orjson.dumps(body)).finish_reason == reason
+    assert watched(event({"response": body})).result().finish_reason == reason
+
+
 def test_parser_dispatches_types_ids_and_several_data_lines():
     parser = SSEParser()
     data = b": hello\nevent: delta\nid: 7\nretry: 10\ndata: a\ndata\ndata:b\n\ndata: c\n\n"
