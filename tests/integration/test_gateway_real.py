@@ -153,6 +153,10 @@ async def test_a_prompt_beyond_the_context_is_refused_in_openais_words(workers):
             assert error["n_prompt_tokens"] > error["n_ctx"]
 
 
+def _generated(gate) -> list[int | None]:
+    return [o.generated for o in gate.outcomes if o.endpoint in ("/v1/messages", "/v1/responses")]
+
+
 async def test_other_surfaces_reach_the_server(workers):
     async with _before(workers) as gate:
         post = gate.client.post
@@ -162,6 +166,8 @@ async def test_other_surfaces_reach_the_server(workers):
         message = (await post("/v1/messages", json={"max_tokens": 4, "messages": turns})).json()
         counted = (await post("/v1/messages/count_tokens", json={"messages": turns})).json()
         response = await post("/v1/responses", json={"input": "hello", "max_output_tokens": 4})
+        await until(lambda: len(_generated(gate)) == 2)
+        assert _generated(gate) == [4, 4]
     assert text.strip() == "hello"
     assert message["type"] == "message"
     assert counted["input_tokens"] > 0
