@@ -11,6 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 _NUMBERS = (int, float)
+MOST_TOKENS = 10_000_000
+"""More than any context holds: a larger count is an error of whoever sent it."""
+_LEAST_MS = 1e-3
+_MOST_PER_MS = 1000.0  # tokens decoded in one; the fastest public setups make one or two
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,26 +76,34 @@ class Timings:
 
     @classmethod
     def from_payload(cls, timings: Mapping[str, Any] | None) -> Timings:
-        """Read a `timings` object; wrong types and missing fields become None."""
+        """Read a `timings` object; what is missing, of a wrong type or cannot be becomes None."""
         if not isinstance(timings, Mapping):
             return cls()
         get = timings.get
+        predicted_n = token_count(get("predicted_n"))
+        predicted_ms = _milliseconds(get("predicted_ms"))
+        if predicted_n and predicted_ms and predicted_n > _MOST_PER_MS * predicted_ms:
+            predicted_ms = None
+        drafted, accepted = token_count(get("draft_n")), token_count(get("draft_n_accepted"))
+        if accepted is not None and accepted > (drafted or 0):
+            drafted = accepted = None
         return cls(
-            cache_n=_count(get("cache_n")),
-            prompt_n=_count(get("prompt_n")),
+            cache_n=token_count(get("cache_n")),
+            prompt_n=token_count(get("prompt_n")),
             prompt_ms=_milliseconds(get("prompt_ms")),
-            predicted_n=_count(get("predicted_n")),
-            predicted_ms=_milliseconds(get("predicted_ms")),
-            draft_n=_count(get("draft_n")),
-            draft_n_accepted=_count(get("draft_n_accepted")),
+            predicted_n=predicted_n,
+            predicted_ms=predicted_ms,
+            draft_n=drafted,
+            draft_n_accepted=accepted,
         )
 
 
-def _count(value: Any) -> int | None:
-    return value if type(value) is int and value >= 0 else None  # a bool is no count
+def token_count(value: Any) -> int | None:
+    """A number of tokens, or None: a bool is no count, nor is what no model could make."""
+    return value if type(value) is int and 0 <= value <= MOST_TOKENS else None
 
 
 def _milliseconds(value: Any) -> float | None:
-    if type(value) not in _NUMBERS or not 0 <= value < 1e12:
+    if type(value) not in _NUMBERS or not (value == 0 or _LEAST_MS <= value < 1e12):
         return None
     return float(value)

@@ -1,6 +1,7 @@
-"""uvicorn's protocol for the connections that `router.api.wire` hands over, with two differences.
+"""uvicorn's protocol for the connections that `router.api.wire` hands over, with three differences.
 
-A head has a bound, and what is no HTTP is refused in the contract's form instead of plain text.
+A head has a bound, what is no HTTP is refused in the contract's form instead of plain text, and
+nothing after an offer to change the protocol is read as a request.
 """
 
 from __future__ import annotations
@@ -21,9 +22,12 @@ class UnusualProtocol(HttpToolsProtocol):
     """One client's connection."""
 
     _head = 0  # bytes read of a head that is not complete yet
+    _is_deaf = False  # where its body would end is unknown: nothing more is read
 
     def data_received(self, data: bytes) -> None:
         """Bytes have come; a head that never ends is not waited for."""
+        if self._is_deaf:
+            return
         if self._head > MAX_HEAD:
             self._refuse(TooLarge(f"the request's head is larger than {MAX_HEAD} bytes"))
             return
@@ -39,6 +43,12 @@ class UnusualProtocol(HttpToolsProtocol):
         """The next head begins."""
         self._head = 0
         super().on_message_complete()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Another protocol was offered; llhttp leaves the request's body where it is."""
+        self._is_deaf = True
+        if self.cycle is not None:
+            self.cycle.keep_alive = False
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is not HTTP."""

@@ -1,7 +1,7 @@
 """Connections of clients: generating requests served on the spot, everything else by uvicorn.
 
 A request that is not a plain POST to a generating endpoint (another path, a coded or very large
-body, Expect, Upgrade, a page's script, or not HTTP at all) hands its connection over to uvicorn's
+body, Expect, a page's script, or not HTTP at all) hands its connection over to uvicorn's
 own protocol with every byte from that request on, and for good: what is unusual is uvicorn's to
 judge.
 """
@@ -9,6 +9,7 @@ judge.
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import httptools
@@ -28,7 +29,8 @@ MAX_HEAD: Final = 16_384  # bytes; a larger head is uvicorn's
 MAX_BODY: Final = 1_048_576  # bytes held before anybody is asked for a key; a larger one is too
 MAX_WAITING: Final = 262_144  # bytes of further requests that are read while one is served
 KEEP_ALIVE_S: Final = 75.0  # an idle connection is kept so long, as most proxies expect
-_NOT_OURS: Final = frozenset((b"expect", b"origin", b"transfer-encoding", b"upgrade"))  # CORS too
+_NOT_OURS: Final = frozenset((b"expect", b"origin", b"transfer-encoding"))  # CORS too
+_UPGRADE: Final = re.compile(rb"\r\nupgrade(?=:)", re.IGNORECASE)
 _TIMER_SLACK: Final = 0.01  # seconds by which a timer may come early
 _PARSER_ERRORS: Final = (httptools.HttpParserError, httptools.HttpParserUpgrade)
 
@@ -236,6 +238,7 @@ class WireProtocol(asyncio.Protocol):
             else:
                 self._hand_over(data)
             return
+        data = _without_offers(data, size)
         serve = self._hot().get(data[: data.find(b"\r\n")])
         length = self._read_head(data[:size]) if serve is not None and size <= MAX_HEAD else None
         if serve is None or length is None:
@@ -263,8 +266,10 @@ class WireProtocol(asyncio.Protocol):
         except _PARSER_ERRORS:
             return None
         self._is_http11 = self._parser.get_http_version() == "1.1"
-        self._keep = self._is_http11 and self._parser.should_keep_alive()
         headers = self._head.headers
+        # After a head without a body llhttp has forgotten what it said of the connection.
+        leaves = b"close" in headers.get(b"connection", b"").lower()
+        self._keep = self._is_http11 and self._parser.should_keep_alive() and not leaves
         length = int(headers.get(b"content-length", b"-1"))
         if not 0 <= length <= MAX_BODY or not _NOT_OURS.isdisjoint(headers):
             return None
@@ -330,6 +335,16 @@ class WireProtocol(asyncio.Protocol):
             return
         wait = KEEP_ALIVE_S - idle if self._client is None else KEEP_ALIVE_S
         self._timer = self._loop.call_later(wait, self._on_timer)
+
+
+def _without_offers(data: bytes, size: int) -> bytes:
+    """`data` with the head's offers to speak another protocol under a name that means nothing.
+
+    None is taken, and llhttp would take the body of such a request for that other protocol.
+    """
+    if b"pgrade:" not in data[:size] and b"PGRADE:" not in data[:size]:
+        return data
+    return _UPGRADE.sub(b"\r\nx-offer", data[:size]) + data[size:]  # of the same length
 
 
 def _has_whole_lines(head: bytes) -> bool:

@@ -26,6 +26,9 @@ class Status(StrEnum):
     SHED = "shed"  # refused: queue full, no worker, rate limit
 
 
+_CUT = frozenset(("length", "max_tokens", "max_output_tokens"))  # chats', Messages', Responses'
+
+
 @quick
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -69,6 +72,11 @@ class Outcome:
     trace: Trace | None = None
     features: RequestFeatures | None = None
     answer_sample: bytes = b""  # bounded copy of the relayed bytes for the produced label
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the answer ended at its limit of tokens."""
+        return self.finish_reason in _CUT
 
     @property
     def generated(self) -> int | None:

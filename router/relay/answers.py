@@ -12,7 +12,7 @@ from router.relay.flight import Account
 from router.relay.wire import WireClient
 from router.upstream.assemble import Assembler
 from router.upstream.sse import StreamTap, TapResult, UsageFilter, plain_result
-from workers.timings import Timings
+from workers.timings import Timings, token_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -201,6 +201,6 @@ def account_of(result: TapResult, sample: bytes) -> Account:
 
 
 def _count(usage: Mapping[str, Any], *names: str) -> int | None:
-    """The first of the fields that is a number: OpenAI's name, then Anthropic's."""
-    values = (usage.get(name) for name in names)
-    return next((v for v in values if isinstance(v, int) and not isinstance(v, bool)), None)
+    """The first of the fields that is a count: OpenAI's name, then Anthropic's."""
+    counts = (token_count(usage.get(name)) for name in names)
+    return next((count for count in counts if count is not None), None)

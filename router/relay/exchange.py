@@ -18,6 +18,7 @@ from router.upstream.worker_errors import worker_error
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
+    from router.core import Endpoint
     from router.relay.delivery import Delivery
     from router.relay.flight import Flight
     from router.upstream.base import UpstreamResponse
@@ -142,7 +143,7 @@ class Exchanges:
         response = await self._upstreams.of(record.transport).open(request)
         failed: BaseException | None
         try:
-            return await self._first(response, delivery)
+            return await self._first(response, delivery, flight.request.endpoint)
         except BaseException as error:  # noqa: BLE001 - raised again below
             failed = error
         await response.aclose()  # not in the handler: see `deploy/native/rewrite.py`
@@ -205,7 +206,9 @@ class Exchanges:
         except (GatewayError, ValueError, AttributeError, TypeError):
             return None
 
-    async def _first(self, response: UpstreamResponse, delivery: Delivery) -> Exchange:
+    async def _first(
+        self, response: UpstreamResponse, delivery: Delivery, endpoint: Endpoint
+    ) -> Exchange:
         chunks = response.chunks()
         if not 200 <= response.status < 300:
             body = await read_refusal(chunks)
@@ -216,7 +219,12 @@ class Exchanges:
             first = await anext(chunks, b"")
         if not first:
             raise UpstreamFailed("the worker sent an empty answer", extra={"sent": True})
-        return Exchange(response, first, chunks, delivery)
+        exchange = Exchange(response, first, chunks, delivery)
+        if endpoint.generates and not _is_answer(exchange.content_type, first):
+            kind = exchange.content_type[:60].decode("latin-1")
+            failure = f"the worker sent no answer but {kind} beginning with {first[:40]!r}"
+            raise UpstreamFailed(failure, extra={"sent": True})
+        return exchange
 
     def _request(self, flight: Flight, record: WorkerRecord, body: bytes) -> UpstreamRequest:
         patience = self._budgets.until_first_byte(flight.reading.prompt_tokens)
@@ -243,6 +251,13 @@ class Exchanges:
                 rows.append((b"authorization", b"Bearer " + key.encode()))
             found = self._headers[record.name, record.url] = tuple(rows)
         return found
+
+
+def _is_answer(content_type: bytes, first: bytes) -> bool:
+    """Whether it is an event stream or a JSON object, and not somebody else's page."""
+    if content_type.startswith(b"text/event-stream"):
+        return True
+    return b"json" in content_type and first.lstrip()[:1] in (b"{", b"")
 
 
 def content_type_of(response: UpstreamResponse) -> bytes:

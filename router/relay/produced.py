@@ -36,9 +36,6 @@ EVIDENCE_KEPT: Final = 1024
 MAX_WAITING: Final = 2000
 """Answers and samples that wait to be shared; while nobody takes them the oldest go."""
 
-_CUT: Final = frozenset(("length", "max_tokens", "max_output_tokens"))
-"""How an answer that reached its limit ends: OpenAI's chats, Anthropic's Messages, Responses."""
-
 _T = TypeVar("_T")
 _EMPTY: Final[Mapping[str, Any]] = {}
 
@@ -85,8 +82,7 @@ class Remembrance:
         if outcome.status is not Status.OK or not outcome.answer_sample or self._is_busy(outcome):
             return
         text, reasoning, called = read_sample(outcome.answer_sample)
-        cut = outcome.finish_reason in _CUT
-        label = label_output(text, reasoning=reasoning, tool_calls=called, truncated=cut)
+        label = label_output(text, reasoning=reasoning, tool_calls=called, truncated=outcome.is_cut)
         self._remember(outcome, label)
         if outcome.features is not None:
             packed = sample(outcome.features, label, outcome.wall_time)
@@ -142,8 +138,12 @@ def read_sample(sample: bytes) -> tuple[str, str, bool]:
     reasoning: list[str] = []
     called = False
     for body in bodies:
-        for choice in body.get("choices") or ():
-            part = choice.get("delta") or choice.get("message") or _EMPTY
+        choices = body.get("choices")
+        for choice in choices if isinstance(choices, list) else ():
+            if not isinstance(choice, dict):
+                continue
+            part = choice.get("delta") or choice.get("message")
+            part = part if isinstance(part, dict) else _EMPTY
             text.append(_string(part.get("content")) or _string(choice.get("text")))
             reasoning.append(_string(part.get("reasoning_content")))
             called = called or bool(part.get("tool_calls"))

@@ -227,8 +227,7 @@ class Knowledge:
         tokens = outcome.completion_tokens or outcome.timings.predicted_n
         if tokens:
             key = length_key(outcome.model, what, outcome.fingerprint)
-            cut = outcome.finish_reason == "length"
-            self.lengths.observe(key, what.expected_output_tokens, tokens, cut=cut)
+            self.lengths.observe(key, what.expected_output_tokens, tokens, cut=outcome.is_cut)
 
 
 def _bucket(outcome: Outcome) -> int:

@@ -19,6 +19,7 @@ SIGMA: Final = 0.8
 
 _Z80: Final = 1.2816  # half of an 80 % interval in standard deviations
 _NORMAL = NormalDist()
+_FARTHEST: Final = 6.0  # in ln, from what was expected: one absurd answer must not tell of all
 _CLASS_SD, _KIND_SD, _PRINT_SD = 0.8, 0.5, 0.6
 
 
@@ -71,6 +72,7 @@ class LengthModel:
             return
         cell = self.cell(key)
         y = math.log(tokens) - math.log(max(median, 1.0))
+        y = min(_FARTHEST, max(-_FARTHEST, y))
         if cut:
             y = max(y, self.table.estimate(cell).mean)
         self.table.add(cell, y, 1.0)

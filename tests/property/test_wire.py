@@ -30,7 +30,6 @@ FOREIGN = st.sampled_from(
         post(b"{}", b"bad name: x"),
         post(b"{}", b"bare: \nlf: x"),
         post(b"{}", b" folded"),
-        post(b"{}", b"connection: upgrade", b"upgrade: websocket"),
         b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
         b"2\r\n{}\r\n0\r\n\r\n",
         b"POST /v1/chat/completions HTTP/1.1\nhost: x\n\n",

@@ -67,6 +67,25 @@ def says(answer: bytes):
     return script
 
 
+PAGE = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 6\r\n\r\n<html>"
+
+
+@pytest.mark.parametrize("answer", [PAGE, refusal(b"200 OK", [1])])
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_200_that_is_no_answer_moves_to_the_next_worker(answer, stream):
+    async with served(says(answer), answers_well) as (gate, *_):
+        moved = await gate.chat(stream=stream)
+        await until(lambda: gate.outcomes)
+    assert moved.status_code == 200
+    assert gate.outcomes[0].worker == "b"
+    assert gate.outcomes[0].retried
+    async with served(says(answer)) as (gate, *_):
+        refused = await gate.chat(stream=stream)
+    assert refused.status_code == 502
+    assert refused.json()["error"]["code"] == "worker_failed"
+    assert "the worker sent no answer but" in refused.json()["error"]["message"]
+
+
 async def _stays_silent(peer) -> None:
     await peer.request()
     await peer.until_gone()

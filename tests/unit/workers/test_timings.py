@@ -42,7 +42,16 @@ def test_a_plain_answer_takes_a_step_per_token():
     assert plain.acceptance_rate is None
 
 
-@pytest.mark.parametrize("bad", [True, -1, "3", 2.5, None, [1]])
+def test_what_cannot_be_is_unknown():
+    fast = Timings.from_payload({"predicted_n": 20, "predicted_ms": 1e-320})
+    assert (fast.predicted_n, fast.predicted_ms) == (20, None)
+    assert Timings.from_payload({"predicted_n": 2000, "predicted_ms": 1.0}).predicted_ms is None
+    more = Timings.from_payload({"draft_n": 5, "draft_n_accepted": 6})
+    assert (more.draft_n, more.draft_n_accepted) == (None, None)
+    assert Timings.from_payload({"prompt_n": 9, "prompt_ms": 0}).prompt_ms == 0.0
+
+
+@pytest.mark.parametrize("bad", [True, -1, "3", 2.5, None, [1], 10_000_001])
 def test_counts_of_other_types_are_unknown(bad):
     assert Timings.from_payload({"predicted_n": bad}).predicted_n is None
 

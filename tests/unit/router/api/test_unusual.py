@@ -63,3 +63,24 @@ async def test_large_bodies_and_many_requests_are_no_head():
             answer = await gate.client.put("/nowhere", content=b"x" * (3 * MAX_HEAD))
             assert answer.status_code == 404
             assert (await gate.client.get("/health")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "line", [b"POST /tokenize HTTP/1.1", b"POST /v1/chat/completions HTTP/1.1"]
+)
+async def test_a_body_after_an_offer_is_never_read_as_a_request(line):
+    async with gateway() as gate:
+        hidden = b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
+        head = (
+            line + b"\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
+            b"connection: upgrade\r\nuPgrAde: websocket\r\ncontent-length: 4242\r\n\r\n"
+        )
+        host, _, port = gate.url.removeprefix("http://").partition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(head)
+        await asyncio.sleep(0.1)
+        writer.write(hidden)
+        async with asyncio.timeout(20.0):
+            answers = await reader.read()
+        writer.close()
+    assert answers.count(b"HTTP/1.1 ") == 1

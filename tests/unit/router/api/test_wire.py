@@ -44,6 +44,22 @@ async def test_the_clients_wish_to_close_is_told_and_kept():
     assert wire.state.total_requests == 1
 
 
+@pytest.mark.parametrize("name", [b"upgrade", b"Upgrade", b"UPGRADE"])
+async def test_an_offer_of_another_protocol_is_passed_over_and_the_body_read(name):
+    wire = Wire()
+    offer = (b"connection: Upgrade, HTTP2-Settings", name + b": h2c", b"http2-settings: AAQ")
+    hidden = post(b'{"hidden": 1}')
+    await wire.feed([post(hidden, *offer)[:-20], hidden[-20:] + post(b"{}")])
+    assert [body for _, body in wire.seen] == [hidden, b"{}"]
+
+
+async def test_the_wish_to_close_is_kept_where_there_is_no_body():
+    wire = Wire()
+    await wire.feed([post(b"", b"connection: close")])
+    assert b"\r\nconnection: close\r\n" in wire.transport.sent
+    assert wire.transport.closed
+
+
 async def test_http10_is_answered_and_the_connection_closed_whatever_it_wishes():
     wire = Wire()
     line = b"POST /v1/chat/completions HTTP/1.0"

@@ -37,6 +37,11 @@ def test_usage_will_do_in_either_dialect():
         assert (account.prompt_tokens, account.completion_tokens) == (5, 7)
 
 
+def test_a_count_that_cannot_be_is_not_believed():
+    body = b'{"usage":{"completion_tokens":9000000000000000000}}'
+    assert account_of(plain_result(body), b"").completion_tokens is None
+
+
 def test_nothing_said_is_nothing_known():
     for body in (b"{}", b"not json", b'{"usage":{"prompt_tokens":true}}'):
         account = account_of(plain_result(body), b"")

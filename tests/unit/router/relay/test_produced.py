@@ -41,6 +41,8 @@ def test_samples_are_read_from_streams_and_bodies():
     called = {"choices": [{"message": {"content": None, "tool_calls": [{}]}}]}
     assert read_sample(orjson.dumps(called)) == ("", "", True)
     assert read_sample(b'{"choices":[{"text":"t"}]}') == ("t", "", False)
+    for odd in (b'{"choices":5}', b'{"choices":[5]}', b'{"choices":[{"delta":5}]}'):
+        assert read_sample(odd) == ("", "", False)
     assert read_sample(b'{"cut off') == ("", "", False)
 
 

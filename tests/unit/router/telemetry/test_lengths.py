@@ -33,6 +33,13 @@ def test_answers_correct_the_classifier():
     assert guess.sigma == pytest.approx(0.4, rel=0.15)
 
 
+def test_absurd_lengths_do_not_drown_the_others():
+    model = LengthModel()
+    for tokens in (*[200] * 60, *[10_000_000] * 3, *[200] * 60):
+        model.observe(KEY, 200.0, tokens, cut=False)
+    assert model.predict(KEY, 200.0, INTERVAL).expected() < 600.0
+
+
 def test_a_prompt_seen_before_has_its_own_length():
     model = LengthModel()
     known = KEY._replace(fingerprint="print-1")
