@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from classifier import Memory, Remembered, blend, combine, label_output, sample
 from router.core import Status
-from router.upstream.sse import event_objects, parse_object
+from router.relay.sample import read_sample
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from classifier import Classification, ProducedLabel
     from classifier.memory import Evidence
@@ -37,7 +37,6 @@ MAX_WAITING: Final = 2000
 """Answers and samples that wait to be shared; while nobody takes them the oldest go."""
 
 _T = TypeVar("_T")
-_EMPTY: Final[Mapping[str, Any]] = {}
 
 
 class Remembrance:
@@ -125,30 +124,3 @@ def _taken(waiting: deque[_T]) -> list[_T]:
     taken = list(waiting)
     waiting.clear()
     return taken
-
-
-def read_sample(sample: bytes) -> tuple[str, str, bool]:
-    """Text, separate reasoning, and whether tools were called, of the start of an answer.
-
-    `sample` is a stream of events or one JSON body, possibly cut off.
-    """
-    whole = parse_object(sample)
-    bodies: Iterable[Mapping[str, Any]] = [whole] if whole is not None else event_objects(sample)
-    text: list[str] = []
-    reasoning: list[str] = []
-    called = False
-    for body in bodies:
-        choices = body.get("choices")
-        for choice in choices if isinstance(choices, list) else ():
-            if not isinstance(choice, dict):
-                continue
-            part = choice.get("delta") or choice.get("message")
-            part = part if isinstance(part, dict) else _EMPTY
-            text.append(_string(part.get("content")) or _string(choice.get("text")))
-            reasoning.append(_string(part.get("reasoning_content")))
-            called = called or bool(part.get("tool_calls"))
-    return "".join(text), "".join(reasoning), called
-
-
-def _string(value: object) -> str:
-    return value if isinstance(value, str) else ""

@@ -11,6 +11,7 @@ import orjson
 import pytest
 
 from router.core import Status
+from router.relay.sample import read_sample
 from tests.support.engines import RealWorker, real_workers
 from tests.support.gateway import RunningGateway, gateway
 from tests.support.waiting import until
@@ -157,6 +158,11 @@ def _generated(gate) -> list[int | None]:
     return [o.generated for o in gate.outcomes if o.endpoint in ("/v1/messages", "/v1/responses")]
 
 
+def _output_text(response) -> str:
+    items = [item for item in response["output"] if item["type"] == "message"]
+    return "".join(block["text"] for item in items for block in item["content"])
+
+
 async def test_other_surfaces_reach_the_server(workers):
     async with _before(workers) as gate:
         post = gate.client.post
@@ -168,6 +174,13 @@ async def test_other_surfaces_reach_the_server(workers):
         response = await post("/v1/responses", json={"input": "hello", "max_output_tokens": 4})
         await until(lambda: len(_generated(gate)) == 2)
         assert _generated(gate) == [4, 4]
+        said = [read_sample(o.answer_sample)[:2] for o in gate.outcomes]
+        thought = "".join(block.get("thinking", "") for block in message["content"])
+        text = "".join(block.get("text", "") for block in message["content"])
+        assert said[-2] == (text, thought)
+        assert said[-1][0] == _output_text(response.json())
+        assert text + thought
+        assert "".join(said[-1])
     assert text.strip() == "hello"
     assert message["type"] == "message"
     assert counted["input_tokens"] > 0

@@ -8,9 +8,9 @@ import orjson
 
 from classifier.traffic import hashes_of, unpack
 from router.core import Outcome, Status
-from router.relay.produced import READ_PER_SECOND, Remembrance, read_sample
+from router.relay.produced import READ_PER_SECOND, Remembrance
 from tests.fakes.gateway import HandClock, classified
-from tests.support.gateway import ANSWER, DONE, delta
+from tests.support.gateway import DONE, delta
 
 PROSE = "The river bent toward the sea, and the old man watched it go. " * 8
 JSON = orjson.dumps({"name": "x", "values": list(range(40))}).decode()
@@ -32,18 +32,6 @@ def _outcome(text: str, **changes) -> Outcome:
 
 def _found():
     return replace(classified("Tell me.")[1], source="model", thinking=False)
-
-
-def test_samples_are_read_from_streams_and_bodies():
-    assert read_sample(b"".join((*ANSWER, DONE)))[0] == "one two three"
-    body = {"choices": [{"message": {"content": "a", "reasoning_content": "b"}}]}
-    assert read_sample(orjson.dumps(body)) == ("a", "b", False)
-    called = {"choices": [{"message": {"content": None, "tool_calls": [{}]}}]}
-    assert read_sample(orjson.dumps(called)) == ("", "", True)
-    assert read_sample(b'{"choices":[{"text":"t"}]}') == ("t", "", False)
-    for odd in (b'{"choices":5}', b'{"choices":[5]}', b'{"choices":[{"delta":5}]}'):
-        assert read_sample(odd) == ("", "", False)
-    assert read_sample(b'{"cut off') == ("", "", False)
 
 
 def test_an_application_of_one_mind_is_believed():
