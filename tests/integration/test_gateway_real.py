@@ -176,10 +176,10 @@ async def test_other_surfaces_reach_the_server(workers):
         assert _generated(gate) == [4, 4]
         said = [read_sample(o.answer_sample)[:2] for o in gate.outcomes]
         thought = "".join(block.get("thinking", "") for block in message["content"])
-        text = "".join(block.get("text", "") for block in message["content"])
-        assert said[-2] == (text, thought)
+        words = "".join(block.get("text", "") for block in message["content"])
+        assert said[-2] == (words, thought)
         assert said[-1][0] == _output_text(response.json())
-        assert text + thought
+        assert words + thought
         assert "".join(said[-1])
     assert text.strip() == "hello"
     assert message["type"] == "message"
