@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping  # noqa: TC003 - pydantic reads the fields' types
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import yaml
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
-T = TypeVar("T")
+    from pydantic_core import ErrorDetails
+
+_STATED: Final = ConfigDict(extra="forbid", allow_inf_nan=False, populate_by_name=True)
+_MOST: Final = 1e9  # of anything: beyond it a run would never end
+
+Positive = Annotated[float, Field(gt=0, le=_MOST)]
+NotNegative = Annotated[float, Field(ge=0, le=_MOST)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1, le=10_000_000)]
 
 
 class BadFleet(ValueError):
     """The file does not describe a fleet; says where and why."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_STATED)
 class ModeCurve:
     """What one mode does on the reference machine.
 
@@ -27,9 +36,11 @@ class ModeCurve:
     engine reports no drafts.
     """
 
-    speed: Mapping[str, float]
-    occupancy: Mapping[int, float] = field(default_factory=lambda: {1: 1.0})
-    accepted: Mapping[str, float] = field(default_factory=dict)
+    speed: Mapping[str, Positive]
+    occupancy: Annotated[Mapping[Count, Positive], Field(min_length=1)] = Field(
+        default_factory=lambda: {1: 1.0}
+    )
+    accepted: Mapping[str, Annotated[float, Field(ge=1, le=_MOST)]] = Field(default_factory=dict)
 
     def share(self, parallel: int) -> float:
         """Speed that each of so many parallel requests keeps, between the stated points."""
@@ -45,71 +56,71 @@ class ModeCurve:
         return low[1] * low[0] / parallel  # beyond the last point the total stays as it is
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_STATED)
 class SimWorker:
     """`count` equal workers. `speed` is relative to the reference machine, `prompt_speed` tokens
     per second; `cache` is how many conversations one holds."""
 
     name: str
     mode: str
-    count: int = 1
-    slots: int = 4
-    context: int = 32768
-    speed: float = 1.0
-    prompt_speed: float = 800.0
-    cache: int = 8
+    count: Count = 1
+    slots: Count = 4
+    context: Count = 32768
+    speed: Positive = 1.0
+    prompt_speed: Positive = 800.0
+    cache: Annotated[int, Field(ge=0)] = 8
     group: str = ""  # of one GPU: only one of the group is resident
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_STATED)
 class Sizes:
     """A log-normal: median and sigma of its logarithm."""
 
-    median: float
-    sigma: float = 0.0
+    median: Annotated[float, Field(gt=0, le=1e7)]
+    sigma: Annotated[float, Field(ge=0, le=5)] = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_STATED)
 class Traffic:
     """Sessions arrive at random, `burst` times as many during the first `burst_s` of every
     `burst_every_s`; a session's turns follow each other after a pause."""
 
-    sessions_per_s: float
-    classes: Mapping[str, float]
+    sessions_per_s: Annotated[float, Field(gt=0, le=1e6)]
+    classes: Annotated[Mapping[str, NotNegative], Field(min_length=1)]
     answer: Mapping[str, Sizes]
-    prompt: Sizes = field(default_factory=lambda: Sizes(400.0, 1.0))
-    turns: Sizes = field(default_factory=lambda: Sizes(3.0, 0.7))
-    pause_s: Sizes = field(default_factory=lambda: Sizes(10.0, 1.0))
-    burst: float = 1.0
-    burst_s: float = 60.0
-    burst_every_s: float = 600.0
-    noise: float = 0.2  # sd of ln(speed) between like requests
-    misread: float = 0.0  # share of requests whose class the classifier gets wrong
+    prompt: Sizes = Field(default_factory=lambda: Sizes(400.0, 1.0))
+    turns: Sizes = Field(default_factory=lambda: Sizes(3.0, 0.7))
+    pause_s: Sizes = Field(default_factory=lambda: Sizes(10.0, 1.0))
+    burst: Annotated[float, Field(gt=0, le=1e4)] = 1.0
+    burst_s: NotNegative = 60.0
+    burst_every_s: Positive = 600.0
+    noise: Annotated[float, Field(ge=0, le=5)] = 0.2  # sd of ln(speed) between like requests
+    misread: Share = 0.0  # share of requests whose class the classifier gets wrong
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_STATED)
 class Happening:
     """At `at` seconds: a crash of so many seconds, a swap to a worker of a group, or a change of
     speed of one mode (of one class, where named)."""
 
-    at: float
+    at: NotNegative
     worker: str = ""
-    crash: float = 0.0
-    load: float = 0.0
+    crash: NotNegative = 0.0
+    load: NotNegative = 0.0
     mode: str = ""
-    workload_class: str = ""
-    speed: float = 1.0
+    workload_class: Annotated[str, Field(validation_alias="class")] = ""
+    speed: Positive = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_STATED)
 class FleetPlan:
     """Everything a run depends on but the policy."""
 
     modes: Mapping[str, ModeCurve]
-    workers: tuple[SimWorker, ...]
+    workers: Annotated[tuple[SimWorker, ...], Field(min_length=1)]
     traffic: Traffic
     happenings: tuple[Happening, ...] = ()
-    requests: int = 5000
+    requests: Count = 5000
     seed: int = 0
 
 
@@ -122,8 +133,11 @@ def read_fleet(path: Path) -> FleetPlan:
     """
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise BadFleet(f"{path}: {error}") from error
+    try:
         return parse_fleet(data)
-    except (yaml.YAMLError, TypeError, ValueError, AttributeError) as error:
+    except BadFleet as error:
         raise BadFleet(f"{path}: {error}") from error
 
 
@@ -131,58 +145,33 @@ def parse_fleet(data: Mapping[str, Any]) -> FleetPlan:
     """See `read_fleet`; `data` is the document."""
     if not isinstance(data, dict):
         raise BadFleet("a fleet is a mapping with modes, workers and traffic")
-    traffic = dict(data.get("traffic") or {})
-    for key in ("prompt", "turns", "pause_s"):
-        if key in traffic:
-            traffic[key] = _made(Sizes, traffic[key], f"traffic.{key}")
-    answer = traffic.get("answer") or {}
-    traffic["answer"] = {c: _made(Sizes, row, f"traffic.answer.{c}") for c, row in answer.items()}
-    modes = {m: _made(ModeCurve, row, f"modes.{m}") for m, row in (data.get("modes") or {}).items()}
-    workers = [_made(SimWorker, row, f"workers[{i}]") for i, row in enumerate(data["workers"])]
-    happenings = data.get("happenings") or ()
-    plan = {
-        **data,
-        "modes": modes,
-        "workers": tuple(workers),
-        "traffic": _made(Traffic, traffic, "traffic"),
-        "happenings": tuple(
-            _made(Happening, {_renamed(k): v for k, v in row.items()}, f"happenings[{i}]")
-            for i, row in enumerate(happenings)
-        ),
-    }
-    made = _made(FleetPlan, plan, "the file")
-    _check(made)
-    return made
-
-
-def _renamed(key: str) -> str:
-    return "workload_class" if key == "class" else key
-
-
-def _made(kind: type[T], row: Any, where: str) -> T:
-    if not isinstance(row, dict):
-        raise BadFleet(f"{where} must be a mapping")
-    known = [f.name for f in fields(kind)]  # type: ignore[arg-type]
-    unknown = [key for key in row if key not in known]
-    if unknown:
-        raise BadFleet(f"{where}: unknown key {unknown[0]!r}; known: {', '.join(known)}")
     try:
-        return kind(**row)
-    except TypeError as error:
-        raise BadFleet(f"{where}: {error}") from error
+        plan = _PLANS.validate_python(data)
+    except ValidationError as error:
+        raise BadFleet("; ".join(map(_told, error.errors()[:3]))) from error
+    _check(plan)
+    return plan
+
+
+_PLANS: Final = TypeAdapter(FleetPlan)
+
+
+def _told(problem: ErrorDetails) -> str:
+    where = ".".join(map(str, problem["loc"]))
+    if problem["type"] == "unexpected_keyword_argument":
+        return f"{where}: unknown key"
+    return f"{where}: {problem['msg']}"
 
 
 def _check(plan: FleetPlan) -> None:
-    if not plan.workers or plan.requests < 1 or plan.traffic.sessions_per_s <= 0:
-        raise BadFleet("at least one worker, one request and some sessions per second are needed")
     for worker in plan.workers:
         if worker.mode not in plan.modes:
             raise BadFleet(f"worker {worker.name}: no mode {worker.mode!r} under modes")
-        if min(worker.slots, worker.count) < 1 or min(worker.speed, worker.prompt_speed) <= 0:
-            raise BadFleet(f"worker {worker.name}: slots, count and speeds must be positive")
+    if not any(plan.traffic.classes.values()):
+        raise BadFleet("traffic.classes: no class has a share")
     for name in plan.traffic.classes:
         if name not in plan.traffic.answer:
             raise BadFleet(f"traffic.answer: nothing for class {name!r}")
         for mode, curve in plan.modes.items():
-            if curve.speed.get(name, 0.0) <= 0.0:
-                raise BadFleet(f"modes.{mode}.speed: nothing positive for class {name!r}")
+            if name not in curve.speed:
+                raise BadFleet(f"modes.{mode}.speed: nothing for class {name!r}")

@@ -44,6 +44,7 @@ class BadProfiles(ValueError):
 
 _DRAFT_LENGTH = re.compile(r"\bmtp [nkdb](\d+)\b")
 _MARGIN = re.compile(r"\bmargin")
+_MOST = 1e6
 _COLUMNS = ("profile", "cell", "arm", "mode", "concurrency", "tok_s", "unit")
 
 
@@ -56,10 +57,13 @@ def read_profiles(path: Path) -> tuple[Profile, ...]:
     """
     with path.open(newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file)
-        missing = [c for c in _COLUMNS if c not in (reader.fieldnames or ())]
-        if missing:
-            raise BadProfiles(f"{path}: no column {', '.join(missing)}")
-        rows = [_checked(path, reader.line_num, row) for row in reader]
+        try:
+            missing = [c for c in _COLUMNS if c not in (reader.fieldnames or ())]
+            if missing:
+                raise BadProfiles(f"{path}: no column {', '.join(missing)}")
+            rows = [_checked(path, reader.line_num, row) for row in reader]
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise BadProfiles(f"{path} is no CSV file in UTF-8: {error}") from error
     groups: dict[str, list[_Row]] = defaultdict(list)
     for row in rows:
         groups[row.profile].append(row)
@@ -80,10 +84,13 @@ def _checked(path: Path, line: int, row: Mapping[str, str]) -> _Row:
     try:
         concurrency = int(float(row["concurrency"] or 1))
         speed = float(row["tok_s"])
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise BadProfiles(f"{path}, line {line}: {error}") from error
-    if speed <= 0 or concurrency < 1:
-        raise BadProfiles(f"{path}, line {line}: tok_s and concurrency must be positive")
+    if not 0 < speed <= _MOST or not 1 <= concurrency <= _MOST:
+        message = "tok_s and concurrency must be positive, and no more than a million"
+        raise BadProfiles(f"{path}, line {line}: {message}")
+    if None in (row["profile"], row["cell"], row["arm"], row["mode"]):
+        raise BadProfiles(f"{path}, line {line}: fewer fields than columns")
     if row["unit"] == "aggregate":
         speed /= concurrency
     return _Row(row["profile"], row["cell"], row["arm"], row["mode"], concurrency, speed)

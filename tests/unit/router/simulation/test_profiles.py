@@ -63,11 +63,23 @@ def test_an_arms_label_may_state_its_draft_length(tmp_path, arm, mode, seen):
     [
         ("P,code,a,mtp,on,1,fast,per_request,1", "line 2"),
         ("P,code,a,mtp,on,1,-3,per_request,1", "must be positive"),
+        ("P,code,a,mtp,on,1,nan,per_request,1", "must be positive"),
+        ("P,code,a,mtp,on,1,inf,per_request,1", "must be positive"),
+        ("P,code,a,mtp,on,inf,40,per_request,1", "line 2"),
+        ("P,code,a,mtp", "line 2"),
+        ("P,code," + "a" * 200_000, "no CSV file"),
     ],
 )
 def test_a_bad_line_is_named(tmp_path, line, told):
     with pytest.raises(BadProfiles, match=told):
         read(tmp_path, line)
+
+
+def test_a_file_in_another_coding_is_refused(tmp_path):
+    path = tmp_path / "profiles.csv"
+    path.write_text("profile,cell,arm,mode,concurrency,tok_s,unit\n", encoding="utf-16")
+    with pytest.raises(BadProfiles, match="no CSV file in UTF-8"):
+        read_profiles(path)
 
 
 def test_a_file_without_the_columns_is_refused(tmp_path):
