@@ -87,5 +87,5 @@ def main() -> None:
         sys.exit(130)
     except click.ClickException as error:
         error.show()
-        sys.exit(error.exit_code if isinstance(error, click.UsageError) else 1)
+        sys.exit(error.exit_code)
     sys.exit(status)

@@ -10,10 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from router.cli.extras import need, needs
+
 if TYPE_CHECKING:
     from classifier.evaluate import Evaluation
 
 DATA = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+_plots_option = click.option(
+    "--plots",
+    type=click.Path(file_okay=False, path_type=Path),
+    callback=needs("matplotlib"),
+    help="Folder for PNGs.",
+)
 
 
 @click.group()
@@ -29,7 +38,7 @@ def group() -> None:
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True)
 @click.option("--cv/--no-cv", default=True, help="Cross-validate by group first, for the card.")
 @click.option("--authored/--no-authored", default=True, help="Also train on our own prompts.")
-@click.option("--plots", type=click.Path(file_okay=False, path_type=Path), help="Folder for PNGs.")
+@_plots_option
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def train(
     files: tuple[Path, ...],
@@ -43,6 +52,7 @@ def train(
 
     Example: specroute classifier train prompts.jsonl.gz --out model.json
     """
+    need("sklearn")
     from classifier import authored as own
     from classifier.artifact import save
     from classifier.estimator import Settings
@@ -68,9 +78,14 @@ def train(
 
 @group.command()
 @click.argument("file", type=DATA)
-@click.option("--cv", is_flag=True, help="Cross-validate the training by group instead.")
+@click.option(
+    "--cv",
+    is_flag=True,
+    callback=needs("sklearn"),
+    help="Cross-validate the training by group instead.",
+)
 @click.option("--model", type=DATA, help="An artifact other than the shipped one.")
-@click.option("--plots", type=click.Path(file_okay=False, path_type=Path), help="Folder for PNGs.")
+@_plots_option
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def evaluate(file: Path, cv: bool, model: Path | None, plots: Path | None, as_json: bool) -> None:
     """Score the served model on a labelled FILE (JSONL or .gz).
@@ -162,6 +177,7 @@ def prove(file: Path, language: str, kind: str, seeds: range, trial: str, as_jso
       specroute classifier prove prompts.jsonl.gz --trial poisoned --seeds 20
       specroute classifier prove prompts.jsonl.gz --seeds 40-42
     """
+    need("sklearn")
     from itertools import product
 
     from classifier import authored as own

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from router.cli.extras import needs
 from router.cli.measuring import draw_or_explain, plot_option
 from router.cli.output import json_option, print_json, print_table
 
@@ -23,7 +24,12 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 @click.command()
 @click.option("--cells", type=_FILE, help="CSV of measured profiles.")
-@click.option("--fleet", type=_FILE, help="YAML of a whole fleet, its traffic and its troubles.")
+@click.option(
+    "--fleet",
+    type=_FILE,
+    callback=needs("simpy"),
+    help="YAML of a whole fleet, its traffic and its troubles.",
+)
 @click.option("--policy", multiple=True, help="With --fleet: this one only, without its rivals.")
 @click.option("--scenarios", is_flag=True, help="Load crossover, chats and factor model instead.")
 @click.option("--requests", type=click.IntRange(min=10), default=600, show_default=True)
