@@ -97,6 +97,7 @@ def read_measurements(reports: Iterable[Mapping[str, Any]], concurrency: int) ->
         NotMeasured: no cell at that concurrency, or no AR to compare with.
     """
     cells: dict[tuple[str, str], list[Speed]] = defaultdict(list)
+    pinned: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     memory: dict[str, float] = {}
     loads = set()
     for report in reports:
@@ -104,12 +105,15 @@ def read_measurements(reports: Iterable[Mapping[str, Any]], concurrency: int) ->
             if setting.get("memory_gb"):
                 memory[setting["setting"]] = setting["memory_gb"]
         for load, row in _rows(report, concurrency):
-            name = row.get("setting") or row["target"]
             loads.add(load)
-            if name == "routed" or load != concurrency:
+            if row.get("target") == "routed" or load != concurrency or not row["decode_tps"]:
                 continue
-            if row["decode_tps"]:
-                cells[name, row["class"]].append(_speed(row))
+            if row.get("mode") and "setting" not in row:
+                pinned[row["mode"], row["class"]].append(row)
+            else:
+                cells[row.get("setting") or row["target"], row["class"]].append(_speed(row))
+    for key, rows in pinned.items():
+        cells[key].append(_pooled(rows))
     if not cells:
         there = ", ".join(map(str, sorted(loads))) or "nothing"
         raise NotMeasured(f"nothing was measured at {concurrency} at once; there is: {there}")
@@ -132,6 +136,18 @@ def _speed(row: Mapping[str, Any]) -> Speed:
     known = bool(low and high and math.isfinite(high))
     sigma = math.log(high / low) / (2 * _Z95) if known else _ONE_SAMPLE_SIGMA
     return Speed(row.get("prompt_tokens") or 0.0, math.log(speed["mean"]), sigma, ttft / 1000)
+
+
+def _pooled(rows: Sequence[Mapping[str, Any]]) -> Speed:
+    """Workers of one mode as one setting; each counts by its answers."""
+    speeds, answers = [_speed(row) for row in rows], sum(row["n"] for row in rows)
+    parts = [(row["n"] / answers, speed) for row, speed in zip(rows, speeds, strict=True)]
+    return Speed(
+        prompt_tokens=sum(part * speed.prompt_tokens for part, speed in parts),
+        log_tps=sum(part * speed.log_tps for part, speed in parts),
+        sigma=math.hypot(*(part * speed.sigma for part, speed in parts)),
+        ttft_s=sum(part * speed.ttft_s for part, speed in parts),
+    )
 
 
 def advise(

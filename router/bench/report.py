@@ -35,7 +35,10 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One target and one class (or kind). Speeds are tokens per second, times milliseconds."""
+    """One target and one class (or kind). Speeds are tokens per second, times milliseconds.
+
+    `mode` is that of a pinned worker; None for others, or where it served in several.
+    """
 
     target: str
     workload_class: str
@@ -45,11 +48,13 @@ class Row:
     ttft_p99_ms: float | None
     acceptance: float | None
     mean_len: float | None
+    mode: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The contract's JSON form of `bench --json`."""
         return {
             "target": self.target,
+            "mode": self.mode,
             "class": self.workload_class,
             "n": self.n,
             "decode_tps": self.decode_tps.as_dict() if self.decode_tps else None,
@@ -96,7 +101,14 @@ def _row(target: str, label: str, samples: Sequence[Sample]) -> Row:
         ttft_p99_ms=_quantile(waits, 0.99),
         acceptance=round(accepted / drafted, 4) if drafted else None,
         mean_len=round(tokens / steps, 3) if steps else None,
+        mode=_pinned_mode(samples),
     )
+
+
+def _pinned_mode(samples: Iterable[Sample]) -> str | None:
+    """Targets of a gateway that runs already are called like its workers, whose modes they hide."""
+    modes = {s.mode if "@" in s.job.model else "" for s in samples}
+    return modes.pop() or None if len(modes) == 1 else None
 
 
 def geometric_mean(values: Sequence[float]) -> Interval | None:

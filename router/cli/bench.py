@@ -46,10 +46,24 @@ def parallel(_context: click.Context, _option: click.Parameter, value: str) -> t
 @click.option("--url", help="Measure a gateway that runs already (one worker per mode, by pins).")
 @click.option("--model", default="", help="With --url: the model to ask for.")
 @click.option("--token", envvar="SPECROUTE_API_KEY", help="With --url: an API key.")
-@click.option("--rounds", default=3, show_default=True, help="Counted rounds.")
-@click.option("--warmup", default=2, show_default=True, help="Uncounted rounds first.")
-@click.option("--per-class", default=5, show_default=True, help="Prompts of each class in a round.")
-@click.option("--max-tokens", default=160, show_default=True)
+@click.option(
+    "--rounds", type=click.IntRange(min=1), default=3, show_default=True, help="Counted rounds."
+)
+@click.option(
+    "--warmup",
+    type=click.IntRange(min=0),
+    default=2,
+    show_default=True,
+    help="Uncounted rounds first.",
+)
+@click.option(
+    "--per-class",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="Prompts of each class in a round.",
+)
+@click.option("--max-tokens", type=click.IntRange(min=17), default=160, show_default=True)
 @click.option(
     "--concurrency",
     default="1",
@@ -128,6 +142,11 @@ async def _measure(options: dict[str, Any]) -> Measured:
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     if not any(options[name] for name in ("quick", "url", "config")):
+        if not earlier:
+            raise click.UsageError(
+                f"{options['samples']} holds no samples to report: measure some with --quick, "
+                "--config FILE or --url URL"
+            )
         return Measured(
             [(samples, BenchPlan({}, concurrency=number)) for number, samples in earlier.items()],
             _forecasts(options["state_dir"], None),
@@ -252,7 +271,7 @@ def _print(report: dict[str, Any], plan: BenchPlan) -> None:
         "where routed requests went",
         ["class", "fastest mode", "went there", "all"],
         [
-            [s["class"], s["fastest_mode"], f"{s['share_of_routed']:.0%}", s["routed_to"]]
+            [s["class"], s["fastest_mode"], f"{s['share_of_routed']:.0%}", _counts(s["routed_to"])]
             for s in shares
         ],
     )
@@ -268,6 +287,12 @@ def _print(report: dict[str, Any], plan: BenchPlan) -> None:
             f"routed against the best single mode ({report['best_single']}): "
             f"{ratio['ratio']:.3f} x [{ratio['lower']:.3f}, {ratio['upper']:.3f}]"
         )
+
+
+def _counts(modes: dict[str, int]) -> str:
+    """The most frequent first."""
+    ordered = sorted(modes.items(), key=lambda item: -item[1])
+    return ", ".join(f"{mode} {count}" for mode, count in ordered)
 
 
 def _cells(row: dict[str, Any]) -> list[Any]:

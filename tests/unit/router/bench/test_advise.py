@@ -122,3 +122,25 @@ def test_the_output_of_bench_is_read_at_the_load_that_was_asked_for():
 def test_a_plot_is_drawn(tmp_path):
     draw_plans(plans(), tmp_path / "plans.png")
     assert (tmp_path / "plans.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_pinned_workers_of_a_gateway_are_settings_by_their_mode():
+    def pinned(worker, mode, tps, n):
+        one = row("", "prose", tps) | {"target": worker, "mode": mode, "n": n}
+        return {
+            name: value for name, value in one.items() if name not in ("setting", "prompt_tokens")
+        }
+
+    rows = [
+        pinned("routed", None, 300.0, 30),
+        pinned("plain", "ar", 50.0, 10),
+        pinned("left", "mtp-n3", 100.0, 10),
+        pinned("right", "mtp-n3", 200.0, 30),
+        pinned("arms", None, 70.0, 10),
+    ]
+    cells = read_measurements([{"rows": rows}], 1)
+    assert set(cells.settings) == {"ar", "mtp-n3", "arms"}
+    (pooled,) = cells.cells["mtp-n3", "prose"]
+    assert math.exp(pooled.log_tps) == pytest.approx(100.0**0.25 * 200.0**0.75)
+    (alone,) = cells.cells["ar", "prose"]
+    assert pooled.sigma == pytest.approx(alone.sigma * math.hypot(0.25, 0.75))

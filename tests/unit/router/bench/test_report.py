@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -73,3 +74,21 @@ def test_routing_is_compared_with_the_best_single_mode_on_common_prompts():
 
 def test_no_comparison_without_another_target():
     assert compare([sample("routed", 1.0)], routed="routed", rng=random.Random(1)) is None
+
+
+def pinned(worker: str, mode: str) -> Sample:
+    found = sample(worker, 1, predicted_n=11, predicted_ms=100.0)
+    return replace(found, mode=mode, job=replace(found.job, model=f"tiny@{worker}"))
+
+
+def test_a_row_of_a_pinned_worker_tells_its_mode_and_one_of_several_modes_none():
+    rows = summarise(
+        [
+            pinned("plain", "ar"),
+            pinned("plain", "ar"),
+            *(pinned("arms", mode) for mode in ("ar", "mtp-n3")),
+            replace(sample("routed", 1, predicted_n=11, predicted_ms=100.0), mode="ar"),
+        ]
+    )
+    modes = {row.target: row.as_dict()["mode"] for row in rows}
+    assert modes == {"plain": "ar", "arms": None, "routed": None}
