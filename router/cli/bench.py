@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from router.cli.measuring import progress_bar
+from router.cli.measuring import progress_bar, read_valid
 from router.cli.output import json_option, print_json, print_table
 
 if TYPE_CHECKING:
@@ -235,7 +235,11 @@ async def _open(options: dict[str, Any], resources: AsyncExitStack) -> Opened:
     )
     folder.mkdir(parents=True, exist_ok=True)
     base = options["config"] or write_tiny_config(folder)
-    config, targets, workers = equal_fleets(base, folder, routed=ROUTED)
+    read_valid(base)
+    try:
+        config, targets, workers = equal_fleets(base, folder, routed=ROUTED)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
     stack = StackOptions(config, folder, "127.0.0.1", _free_port(), workers)
     click.echo(f"starting {len(workers)} workers", err=True)
     running = await resources.enter_async_context(running_stack(stack))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from router.bench.one_worker import Bench
+    from workers.config import Config
     from workers.spec import WorkerSpec
 
 
@@ -57,14 +58,10 @@ def measured_specs(
         click.UsageError: there are none.
     """
     from router.cli.tiny_config import write_tiny_config
-    from workers.config import ConfigError, load_config
 
     if path is None and not quick:
         raise click.UsageError("say what to measure: --quick, or -c FILE")
-    try:
-        config = load_config(path or write_tiny_config(folder), os.environ)  # noqa: TID251
-    except ConfigError as error:
-        raise click.UsageError("\n".join(map(str, error.problems))) from error
+    config = read_valid(path or write_tiny_config(folder))
     own = [spec for spec in config.worker_specs() if spec.managed]
     chosen = [spec for spec in own if not names or spec.name in names]
     unknown = set(names) - {spec.name for spec in own}
@@ -72,6 +69,20 @@ def measured_specs(
         there = ", ".join(spec.name for spec in own) or "none"
         raise click.UsageError(f"no worker {', '.join(sorted(unknown))} to start; has: {there}")
     return tuple(spec for spec in chosen if spec.model == chosen[0].model)
+
+
+def read_valid(path: Path) -> Config:
+    """The config in a file.
+
+    Raises:
+        click.UsageError: it has mistakes; every one is told.
+    """
+    from workers.config import ConfigError, load_config
+
+    try:
+        return load_config(path, os.environ)  # noqa: TID251 - handed to the config's reader
+    except ConfigError as error:
+        raise click.UsageError("\n".join(map(str, error.problems))) from error
 
 
 def bench_in(folder: Path, seed: int) -> Bench:

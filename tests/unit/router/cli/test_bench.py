@@ -70,3 +70,21 @@ def test_where_requests_went_is_told_in_words(tmp_path):
     shown = CliRunner().invoke(bench, ["--samples", str(path)]).output
     assert "mtp-n3 2, ar 1" in shown
     assert "{" not in shown
+
+
+ONE_MODE = """
+models: [{name: tiny, target: /m/t.gguf}]
+workers: [{name: plain, model: tiny, mode: ar}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [(ONE_MODE, "nothing to compare"), ("models: [", "YAML"), ("model: []", "models")],
+)
+def test_a_config_that_cannot_be_compared_is_a_usage_error(tmp_path, text, said):
+    path = tmp_path / "c.yaml"
+    path.write_text(text)
+    shown = CliRunner().invoke(bench, ["-c", str(path)])
+    assert shown.exit_code == 2
+    assert said in shown.output
