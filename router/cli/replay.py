@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from router.cli.output import json_option, print_json, print_table
+from router.cli.output import json_option, print_json, print_table, readable
 
 _LOG = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -29,6 +30,9 @@ def replay(
       specroute replay .specroute/decisions.jsonl --policy static --worker plain
       specroute replay .specroute/decisions.jsonl --forecasts
     """
+    # A policy from elsewhere is built with the worker, and may use it.
+    if worker and (forecasts or not (policy == "static" or ":" in policy)):
+        raise click.UsageError("--worker is of --policy static: give both or neither")
     if forecasts:
         _forecasts(logs, as_json=as_json)
     else:
@@ -37,10 +41,10 @@ def replay(
 
 def _forecasts(logs: tuple[Path, ...], *, as_json: bool) -> None:
     from router.simulation.forecasts import coverage
-    from router.simulation.replay import read_log
+    from router.simulation.replay import read_decisions
 
     try:
-        found = coverage(read_log(logs))
+        found = coverage(read_decisions(logs))
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     if found is None:
@@ -53,7 +57,7 @@ def _forecasts(logs: tuple[Path, ...], *, as_json: bool) -> None:
 
 def _replay(logs: tuple[Path, ...], policy: str, worker: str, *, as_json: bool) -> None:
     from router.policy import PolicySettings, build_policy
-    from router.simulation.replay import TooLittleEvidence, read_log
+    from router.simulation.replay import TooLittleEvidence, read_decisions
     from router.simulation.replay import replay as run
 
     try:
@@ -61,7 +65,7 @@ def _replay(logs: tuple[Path, ...], policy: str, worker: str, *, as_json: bool) 
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     try:
-        found = run(read_log(logs), built).as_dict()
+        found = run(read_decisions(logs, worker), built).as_dict()
     except TooLittleEvidence as error:
         raise click.ClickException(str(error)) from error
     except ValueError as error:
@@ -69,4 +73,10 @@ def _replay(logs: tuple[Path, ...], policy: str, worker: str, *, as_json: bool) 
     if as_json:
         print_json(found)
     else:
-        print_table(f"{policy} on the logged requests", ["quantity", "value"], found.items())
+        title = f"{policy} on the logged requests"
+        print_table(title, ["quantity", "value"], ({**found, "interval": _span(found)}).items())
+
+
+def _span(found: dict[str, Any]) -> str:
+    low, high = found["interval"]
+    return f"{readable(low)} to {readable(high)}"

@@ -59,6 +59,10 @@ def simulate(  # noqa: PLR0913 - one parameter per option
       specroute simulate --fleet deploy/simulation/large-fleet.yaml --policy learned
       specroute simulate --scenarios --seeds 10
     """
+    if policy and fleet is None:
+        raise click.UsageError("--policy is of --fleet FILE: the others compare the learned policy")
+    if plot is not None and scenarios:
+        raise click.UsageError("--scenarios draws no plot: leave --plot out")
     if fleet is not None:
         _fleet(fleet, policy, plot, as_json=as_json)
     elif scenarios:
@@ -70,12 +74,15 @@ def simulate(  # noqa: PLR0913 - one parameter per option
 
 
 def _fleet(path: Path, only: Sequence[str], plot: Path | None, *, as_json: bool) -> None:
+    from router.policy import build_policy
     from router.simulation import fleet_report
     from router.simulation.fleet_plan import BadFleet, read_fleet
 
     try:
         plan = read_fleet(path)
-    except BadFleet as error:
+        for name in only:
+            build_policy(name)
+    except (BadFleet, ValueError) as error:
         raise click.UsageError(str(error)) from error
     runs = fleet_report.simulate_policies(plan, only) if only else fleet_report.simulate_fleet(plan)
     results = list(runs)

@@ -66,7 +66,8 @@ class Estimate:
 
 
 def read_log(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
-    """The lines of decision logs, oldest file first; lines cut short by a crash are passed over.
+    """The lines of decision logs, oldest file first; lines that are none are passed over, such as
+    one cut short by a crash.
 
     Raises:
         ValueError: a schema of another version.
@@ -79,9 +80,31 @@ def read_log(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
                     row = orjson.loads(line)
                 except orjson.JSONDecodeError:
                     continue
+                if not isinstance(row, dict) or not isinstance(row.get("outcome"), dict):
+                    continue
                 if row.get("v") != SCHEMA:
                     raise ValueError(f"{path}: schema {row.get('v')}, this reads {SCHEMA}")
                 yield row
+
+
+def read_decisions(paths: Iterable[Path], worker: str = "") -> Iterator[dict[str, Any]]:
+    """As `read_log`, for files that somebody named: each must be a log, and know that worker.
+
+    Raises:
+        ValueError: a file has no logged decision, or no candidate was ever called `worker`.
+        OSError: a file cannot be read.
+    """
+    seen: set[str] = set()
+    for path in paths:
+        count = 0
+        for count, row in enumerate(read_log([path]), start=1):  # noqa: B007 - how many there were
+            seen.update(c["worker"] for c in (row["decision"] or {}).get("candidates", ()))
+            yield row
+        if not count:
+            raise ValueError(f"{path} has no logged decisions: give a gateway's decisions.jsonl")
+    if worker and worker not in seen:
+        there = ", ".join(sorted(seen)) or "none"
+        raise ValueError(f"the log knows no worker {worker!r}; it has: {there}")
 
 
 def replay(rows: Iterable[Mapping[str, Any]], policy: Policy) -> Estimate:

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import re
+
 import orjson
+import pytest
 from click.testing import CliRunner
 
 from router.cli.replay import replay
@@ -48,3 +51,29 @@ def test_an_unknown_policy_is_a_usage_error(tmp_path):
 def test_the_table_is_for_people(tmp_path):
     shown = CliRunner().invoke(replay, [log(tmp_path, 200), "--policy", "static"])
     assert "replayed_seconds" in shown.stdout
+    assert "interval" in shown.stdout
+    assert re.search(r"\d\.\d{5}|\[", shown.stdout) is None
+
+
+def test_a_worker_that_the_log_does_not_know_is_a_usage_error(tmp_path):
+    words = [log(tmp_path, 200), "--policy", "static", "--worker", "zzz"]
+    shown = CliRunner().invoke(replay, words)
+    assert shown.exit_code == 2
+    assert "no worker 'zzz'; it has: plain, prose" in shown.output
+
+
+@pytest.mark.parametrize("more", [["--policy", "learned"], ["--forecasts"]])
+def test_a_worker_that_nothing_would_use_is_a_usage_error(tmp_path, more):
+    shown = CliRunner().invoke(replay, [log(tmp_path, 200), *more, "--worker", "plain"])
+    assert shown.exit_code == 2
+    assert "--worker is of --policy static" in shown.output
+
+
+@pytest.mark.parametrize("more", [[], ["--forecasts"]])
+@pytest.mark.parametrize("text", ["", "# Readme\n", "[1]\n", '{"messages": []}\n', '{"v": 1}\n'])
+def test_a_file_without_decisions_is_a_usage_error(tmp_path, text, more):
+    path = tmp_path / "other.jsonl"
+    path.write_text(text)
+    shown = CliRunner().invoke(replay, [log(tmp_path, 200), str(path), *more])
+    assert shown.exit_code == 2
+    assert f"{path} has no logged decisions" in shown.output

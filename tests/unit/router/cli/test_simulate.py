@@ -101,3 +101,21 @@ def test_a_bad_fleet_is_a_usage_error(tmp_path):
     shown = run("--fleet", str(path))
     assert shown.exit_code == 2
     assert "no mode 'none'" in shown.output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--scenarios", "--policy", "learned"], "--policy is of --fleet"),
+        (["--cells", "CELLS", "--policy", "nope"], "--policy is of --fleet"),
+        (["--fleet", "FLEET", "--policy", "nope"], "no policy named 'nope'"),
+        (["--scenarios", "--plot", "plot.png"], "--scenarios draws no plot"),
+    ],
+)
+def test_what_would_be_ignored_is_refused(words, said, cells, tmp_path):
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text(FLEET)
+    places = {"CELLS": cells, "FLEET": str(fleet)}
+    shown = run(*[places.get(word, word) for word in words])
+    assert shown.exit_code == 2
+    assert said in shown.output

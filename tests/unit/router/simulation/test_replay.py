@@ -95,6 +95,6 @@ def test_a_log_is_read_as_it_was_written(tmp_path):
 
 def test_a_log_of_another_version_is_refused(tmp_path):
     path = tmp_path / "d.jsonl"
-    path.write_bytes(orjson.dumps({"v": 99}) + b"\n")
+    path.write_bytes(orjson.dumps({"v": 99, "outcome": {}}) + b"\n")
     with pytest.raises(ValueError, match="schema 99"):
         list(read_log([path]))
