@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -29,7 +29,9 @@ _plots_option = click.option(
 def group() -> None:
     """Train, evaluate and explain the classifier.
 
-    Example: specroute classifier evaluate prompts.jsonl.gz --json
+    \b
+    Example:
+      specroute classifier evaluate prompts.jsonl.gz --json
     """
 
 
@@ -50,7 +52,9 @@ def train(
 ) -> None:
     """Fit a model on labelled JSONL FILES and write it to --out.
 
-    Example: specroute classifier train prompts.jsonl.gz --out model.json
+    \b
+    Example:
+      specroute classifier train prompts.jsonl.gz --out model.json
     """
     need("sklearn")
     from classifier import authored as own
@@ -90,7 +94,9 @@ def train(
 def evaluate(file: Path, cv: bool, model: Path | None, plots: Path | None, as_json: bool) -> None:
     """Score the served model on a labelled FILE (JSONL or .gz).
 
-    Example: specroute classifier evaluate prompts.jsonl.gz --json
+    \b
+    Example:
+      specroute classifier evaluate prompts.jsonl.gz --json
     """
     from classifier import authored as own
     from classifier import load
@@ -108,28 +114,37 @@ def evaluate(file: Path, cv: bool, model: Path | None, plots: Path | None, as_js
 
 
 @group.command()
-@click.argument("file", type=click.File("rb"))
+@click.argument("file", type=click.File("rb"), default="-")
 @click.option("--model", type=DATA, help="An artifact other than the shipped one.")
 @click.option("--thinking/--no-thinking", default=False, help="The worker's default thinking.")
 @click.option("--top", default=12, show_default=True, help="Contributions shown.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def explain(file: Any, model: Path | None, thinking: bool, top: int, as_json: bool) -> None:
-    """Say what a chat body in FILE (or -) will produce, and why.
+def explain(file: IO[bytes], model: Path | None, thinking: bool, top: int, as_json: bool) -> None:
+    """Say what a chat body in FILE, or - for standard input, will produce, and why.
 
-    Example: echo '{"messages":[{"role":"user","content":"hi"}]}' | specroute classifier explain -
+    \b
+    Example:
+      echo '{"messages":[{"role":"user","content":"hi"}]}' | specroute classifier explain
     """
     from classifier import load
     from classifier.explain import explain as account
     from classifier.explain import to_json, to_text
 
-    try:
-        payload = json.load(file)
-    except ValueError as error:
-        raise click.UsageError(f"not JSON: {error}") from error
-    if not isinstance(payload, dict):
-        raise click.UsageError("a chat body is a JSON object")
-    explanation = account(payload, load(model), default_thinking=thinking)
+    explanation = account(_chat_body(file.read()), load(model), default_thinking=thinking)
     click.echo(json.dumps(to_json(explanation, top)) if as_json else to_text(explanation, top))
+
+
+def _chat_body(body: bytes) -> dict[str, Any]:
+    """What the gateway would take as a chat, but for the size of a grammar, which is a setting."""
+    from router.api.schema import check, read_json
+    from router.core import BadRequest, Endpoint
+
+    try:
+        payload = read_json(body, {b"content-type": b"application/json"})
+        check(Endpoint.CHAT, payload, sys.maxsize)
+    except BadRequest as error:
+        raise click.UsageError(str(error)) from error
+    return payload
 
 
 def _draws(_context: click.Context, _option: click.Parameter, value: str) -> range:
@@ -222,9 +237,14 @@ def _read(file: Path) -> list[Any]:
     from classifier.dataset import BadRow, read
 
     try:
-        return read(file)
+        rows = read(file)
     except (BadRow, OSError) as error:
         raise click.UsageError(str(error)) from error
+    except (EOFError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"{file} cannot be read as text: {error}") from error
+    if not rows:
+        raise click.UsageError(f"{file} has no labelled request")
+    return rows
 
 
 def _cross_validated(rows: list[Any], extra: list[Any]) -> Evaluation:
