@@ -230,10 +230,7 @@ async def _open(options: dict[str, Any], resources: AsyncExitStack) -> Opened:
     from router.cli.stack import StackOptions, running_stack
     from router.cli.tiny_config import write_tiny_config
 
-    folder = options["state_dir"] or Path(
-        resources.enter_context(tempfile.TemporaryDirectory(prefix="specroute-bench-"))
-    )
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = _own_folder(options["state_dir"], resources)
     base = options["config"] or write_tiny_config(folder)
     read_valid(base)
     try:
@@ -244,6 +241,16 @@ async def _open(options: dict[str, Any], resources: AsyncExitStack) -> Opened:
     click.echo(f"starting {len(workers)} workers", err=True)
     running = await resources.enter_async_context(running_stack(stack))
     return Opened(running.url, targets, folder)
+
+
+def _own_folder(path: Path | None, resources: AsyncExitStack) -> Path:
+    """The state folder of the own stack, which nobody else uses meanwhile."""
+    from router.cli.folder_lock import held_folder
+
+    wanted = path or Path(
+        resources.enter_context(tempfile.TemporaryDirectory(prefix="specroute-bench-"))
+    )
+    return resources.enter_context(held_folder(wanted))
 
 
 def _free_port() -> int:

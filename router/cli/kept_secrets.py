@@ -6,13 +6,25 @@ import os
 import secrets
 from typing import TYPE_CHECKING
 
+import click
+
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 def private_folder(path: Path) -> Path:
-    """Create `path` with mode 0700; returns it resolved."""
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Create `path` with mode 0700; returns it resolved.
+
+    Raises:
+        click.UsageError: there can be no such folder.
+    """
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.UsageError(
+            f"the state folder {path} cannot be made ({error.strerror}); "
+            "choose another with --state-dir"
+        ) from error
     return path.resolve()
 
 

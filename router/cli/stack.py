@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from workers.registry import Registry
 
 _POLL_S = 0.1
+_DYING_POLLS = 30  # what its parent takes along is gone in one
 _SETTLED = (
     WorkerState.READY,
     WorkerState.DEGRADED,
@@ -154,7 +155,32 @@ def _environment(
     }
 
 
+async def _require_no_survivor(state_dir: Path) -> None:
+    """Two servers must not write one append-only file.
+
+    The Redis of a killed `up` dies with it on Linux, a moment later; elsewhere it lives on.
+    """
+    path = state_dir / "redis-url"
+    url = path.read_text().strip() if path.is_file() else ""
+    if not url.startswith("unix://"):
+        return
+    client = connect(url)
+    try:
+        for _ in range(_DYING_POLLS):
+            pid = (await client.info("server"))["process_id"]
+            await asyncio.sleep(_POLL_S)
+    except OUTAGE:
+        return
+    finally:
+        await client.aclose()
+    raise StackFailed(
+        f"the Redis of an earlier `up` still runs in {state_dir} as pid {pid}; "
+        "end it or choose another folder with --state-dir"
+    )
+
+
 async def _start_redis(state_dir: Path, endings: AsyncExitStack) -> tuple[Child, str]:
+    await _require_no_survivor(state_dir)
     socket = socket_path(state_dir)
     argv = redis_argv(find_binary(), state_dir, socket)
     log = state_dir / "logs" / "redis.log"

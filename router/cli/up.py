@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from router.cli.embedded_redis import RedisMissing
+from router.cli.folder_lock import held_folder
 from router.cli.loading import LoadingDisplay
 from router.cli.stack import Stack, StackFailed, StackOptions, running_stack
 from router.cli.tiny_config import write_tiny_config
@@ -42,13 +43,12 @@ def up(
       specroute up
       specroute up -c specroute.yaml --port 9000
     """
-    state_dir = state_dir.resolve()
-    state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        config_path = path or write_tiny_config(state_dir)
-        options = _options(config_path, host, port, state_dir, dashboard=not no_dashboard)
-        _require_free_port(options.host, options.port)
-        asyncio.run(_serve(options))
+        with held_folder(state_dir) as folder:
+            config_path = path or write_tiny_config(folder)
+            options = _options(config_path, host, port, folder, dashboard=not no_dashboard)
+            _require_free_port(options.host, options.port)
+            asyncio.run(_serve(options))
     except ConfigError as error:
         for problem in error.problems:
             click.echo(problem, err=True)
