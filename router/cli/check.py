@@ -13,7 +13,7 @@ import click
 
 from router.cli.output import json_option, print_json
 from workers.checkup import WorkerReport, check_everything
-from workers.config import Config, read_config
+from workers.config import Config, check_servable, read_config
 
 if TYPE_CHECKING:
     from workers.config import Problem
@@ -42,7 +42,8 @@ def check(path: Path | None, schema: bool, as_json: bool) -> None:
     reports: tuple[WorkerReport, ...] = ()
     if config is not None:
         reports, found = check_everything(config, os.environ.get("PATH", ""))  # noqa: TID251
-        problems = tuple(dict.fromkeys((*problems, *found)))
+        # Only of a file without mistakes: a misspelt `workers` is one thing, not two.
+        problems = tuple(dict.fromkeys((*problems, *found))) or check_servable(config)
     if as_json:
         rows = [asdict(p) for p in problems]
         workers = [asdict(report) for report in reports]

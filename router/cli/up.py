@@ -18,7 +18,7 @@ from router.cli.folder_lock import held_folder
 from router.cli.loading import LoadingDisplay
 from router.cli.stack import Stack, StackFailed, StackOptions, running_stack
 from router.cli.tiny_config import write_tiny_config
-from workers.config import ConfigError, load_config
+from workers.config import ConfigError, check_servable, load_config
 from workers.options import state_dir_option
 
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ def _options(
     path: Path, host: str | None, port: int | None, state_dir: Path, *, dashboard: bool
 ) -> StackOptions:
     config = load_config(path, os.environ)  # noqa: TID251 - handed to the config's own reader
+    if problems := check_servable(config):
+        raise ConfigError(problems)
     return StackOptions(
         config=path,
         state_dir=state_dir,
@@ -115,6 +117,8 @@ async def _serve(options: StackOptions) -> None:
     loop = asyncio.get_running_loop()
     for sign in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(sign, _cancel, asyncio.current_task())
+    if not options.workers:
+        click.echo("the config has no workers: waiting for those of other hosts", err=True)
     with contextlib.suppress(asyncio.CancelledError), LoadingDisplay(options.workers) as display:
         async with running_stack(options, display.show) as stack:
             display.close()

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 import workers.tiny
 from router.cli.check import check
+from router.cli.up import up
 
 TINY = Path(workers.tiny.__file__).parent
 
@@ -96,6 +97,38 @@ def test_a_file_that_is_not_there(tmp_path):
     assert done.exit_code in (1, 2)
     assert "none.yaml" in done.stderr
     assert isinstance(done.exception, SystemExit)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "no model and no worker is configured"),
+        ("models: [{name: m}]\nworkers: []\n", "no worker is configured"),
+    ],
+)
+def test_a_file_with_which_nothing_could_be_served_is_not_ok(tmp_path, text, says):
+    path = tmp_path / "empty.yaml"
+    path.write_text(text)
+    done = run_check(path)
+    assert done.exit_code == 1
+    assert says in done.stderr
+    assert "ok" not in done.stdout
+    refused = CliRunner().invoke(up, ["-c", str(path), "--state-dir", str(tmp_path / "state")])
+    assert refused.exit_code == 2
+    assert says in refused.stderr
+
+
+def test_a_gateway_whose_workers_are_elsewhere_is_ok(tmp_path):
+    path = tmp_path / "gateway.yaml"
+    path.write_text("redis: {url: 'redis://redis:6379'}\n")
+    done = run_check(path)
+    assert (done.exit_code, done.stdout) == (0, "ok\n")
+
+
+def test_a_misspelt_section_is_one_problem(tmp_path):
+    path = tmp_path / "broken.yaml"
+    path.write_text(GOOD.replace("workers:", "worker:", 1))
+    assert len(json.loads(run_check(path, "--json").stdout)["problems"]) == 1
 
 
 def test_the_schema_knows_the_modes():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from workers.config.document import Config, default_config
-from workers.config.files import check_config
+from workers.config.files import check_config, check_servable
 from workers.config.problems import ConfigError, Problem
 from workers.config.reading import load_config, read_config
 
@@ -12,6 +12,7 @@ __all__ = [
     "ConfigError",
     "Problem",
     "check_config",
+    "check_servable",
     "default_config",
     "load_config",
     "read_config",

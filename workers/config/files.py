@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from workers.config.problems import Finding, Problem
-from workers.config.rules import broken_rules
+from workers.config.rules import broken_rules, nothing_serves
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +21,11 @@ def check_config(config: Config) -> tuple[Problem, ...]:
     """Every problem that shows without starting anything: broken rules, and files on this host."""
     findings = (*broken_rules(config), *_file_findings(config))
     return tuple(config.source.place(finding) for finding in findings)
+
+
+def check_servable(config: Config) -> tuple[Problem, ...]:
+    """The problem of a configuration with which nothing could ever be served."""
+    return tuple(config.source.place(finding) for finding in nothing_serves(config))
 
 
 def _file_findings(config: Config) -> Iterator[Finding]:

@@ -32,6 +32,21 @@ def broken_rules(config: Config) -> tuple[Finding, ...]:
     )
 
 
+def nothing_serves(config: Config) -> tuple[Finding, ...]:
+    """Told where no worker can ever come: none here, and no Redis that agents elsewhere share.
+
+    Apart from the broken rules, because commands that start nothing do well with such a file.
+    """
+    if config.workers or config.redis.url != "embedded":
+        return ()
+    missing = "no worker is" if config.models else "no model and no worker is"
+    fix = (
+        "add one under `workers` with its model under `models`, or, where agents on other hosts "
+        "run them, give their `redis.url`"
+    )
+    return (Finding(("workers",), f"{missing} configured", fix),)
+
+
 def _key_rules(config: Config) -> Iterator[Finding]:
     for i, key in enumerate(config.auth.keys):
         if (key.key is None) == (key.digest is None):
