@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from router.cli.client import GatewayClient, GatewayURL
 from router.cli.measuring import progress_bar, read_valid
 from router.cli.output import json_option, print_json, print_table
 
@@ -43,9 +44,15 @@ def parallel(_context: click.Context, _option: click.Parameter, value: str) -> t
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Build equal fleets from this config's workers.",
 )
-@click.option("--url", help="Measure a gateway that runs already (one worker per mode, by pins).")
+@click.option(
+    "--url",
+    type=GatewayURL(),
+    help="Measure a gateway that runs already (one worker per mode, by pins).",
+)
 @click.option("--model", default="", help="With --url: the model to ask for.")
-@click.option("--token", envvar="SPECROUTE_API_KEY", help="With --url: an API key.")
+@click.option(
+    "--token", envvar="SPECROUTE_API_KEY", show_envvar=True, help="With --url: an API key."
+)
 @click.option(
     "--rounds", type=click.IntRange(min=1), default=3, show_default=True, help="Counted rounds."
 )
@@ -262,9 +269,7 @@ def _free_port() -> int:
 
 async def _pins(url: str, model: str, token: str | None) -> dict[str, str]:
     """A running gateway's targets: the model routed, and one pin for each mode."""
-    from router.cli.client import GatewayClient
-
-    listing = GatewayClient(url, token).call("GET", "/v1/models")["data"]
+    listing = GatewayClient(url, token).call("GET", "/v1/models", holds="data")["data"]
     names = [row["id"] for row in listing]
     routed = model or next((n for n in names if "@" not in n), "")
     if routed not in names:

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 @click.argument("file", type=click.File("rb"), default="-")
 @gateway_options
 @json_option
-def route(file: IO[bytes], url: str, token: str | None, state_dir: Path, as_json: bool) -> None:
+def route(
+    file: IO[bytes], url: str | None, token: str | None, state_dir: Path, as_json: bool
+) -> None:
     """Print the routing decision for a chat body in FILE, or - for standard input.
 
     \b
@@ -30,7 +32,8 @@ def route(file: IO[bytes], url: str, token: str | None, state_dir: Path, as_json
     except orjson.JSONDecodeError as error:
         name = getattr(file, "name", "the input")
         raise click.UsageError(f"{name} is not JSON: {error}") from error
-    decision = find_gateway(url, token, state_dir).call("POST", "/route", body)
+    gateway = find_gateway(url, token, state_dir)
+    decision = gateway.call("POST", "/route", body, holds="candidates")
     if as_json:
         print_json(decision)
     else:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from router.cli.client import URL_FILE
 from router.cli.embedded_redis import RedisMissing
 from router.cli.folder_lock import held_folder
 from router.cli.loading import LoadingDisplay
@@ -22,6 +23,8 @@ from workers.config import ConfigError, check_servable, load_config
 from workers.options import state_dir_option
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from workers.config import Config
 
 
@@ -122,8 +125,20 @@ async def _serve(options: StackOptions) -> None:
     with contextlib.suppress(asyncio.CancelledError), LoadingDisplay(options.workers) as display:
         async with running_stack(options, display.show) as stack:
             display.close()
-            _announce(stack)
-            await stack.watch()
+            with _address_left(stack):
+                _announce(stack)
+                await stack.watch()
+
+
+@contextlib.contextmanager
+def _address_left(stack: Stack) -> Iterator[None]:
+    """The address in the state folder while it holds, for the commands that ask this gateway."""
+    path = stack.options.state_dir / URL_FILE
+    path.write_text(stack.url + "\n")
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def _cancel(task: asyncio.Task[None] | None) -> None:

@@ -8,7 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from router.cli.route import route
+from router.cli.up import up
 from router.cli.workers import workers
+from tests.support.running import free_port
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
@@ -50,6 +52,24 @@ def test_workers_are_listed_and_drained(stack):
     stack.wait_until(lambda: stack.workers()["plain"]["state"] != "ready", 20, "plain drained")
     assert run(workers, stack, "undrain", "plain").exit_code == 0
     stack.wait_until(lambda: stack.workers()["plain"]["state"] == "ready", 60, "plain back")
+
+
+def test_the_gateway_is_found_by_its_state_folder_on_whatever_port(stack, monkeypatch):
+    monkeypatch.delenv("SPECROUTE_URL", raising=False)
+    place = ["--state-dir", str(stack.state_dir)]
+    told = CliRunner().invoke(workers, ["list", "plain", "--json", *place])
+    assert told.exit_code == 0, told.output
+    assert [row["name"] for row in json.loads(told.stdout)] == ["plain"]
+
+
+def test_a_second_up_in_the_folder_is_refused_and_harms_nothing(stack):
+    before = (stack.state_dir / "tiny.yaml").stat().st_mtime_ns
+    place = ["--state-dir", str(stack.state_dir), "--port", str(free_port())]
+    told = CliRunner().invoke(up, place)
+    assert told.exit_code == 1
+    assert f"in use by pid {stack.process.pid};" in told.stderr
+    assert (stack.state_dir / "tiny.yaml").stat().st_mtime_ns == before
+    assert stack.get("/ready").json()["redis"] == "up"
 
 
 def test_an_unknown_worker_is_a_clear_refusal(stack):
