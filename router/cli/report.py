@@ -38,7 +38,13 @@ class Span(click.ParamType):  # type: ignore[type-arg]
 
 
 @click.command()
-@click.option("--since", type=Span(), default="24h", show_default=True, help="90m, 24h, 7d.")
+@click.option(
+    "--since",
+    type=Span(),
+    default="24h",
+    show_default=True,
+    help="How far back, such as 90m, 24h or 7d; from 10m to 7d.",
+)
 @config_option("The config; what `up` wrote into the state folder if left out.", required=False)
 @state_dir_option("The state folder of `up`.")
 @click.option(
@@ -60,11 +66,12 @@ def report(since: float, path: Path | None, state_dir: Path, output: Path, langu
     config = path or state_dir / "tiny.yaml"
     if not config.is_file():
         raise click.UsageError(f"no config at {config}: name one with -c")
+    _require_folder(output)
     snapshot = asyncio.run(_read(settings_or_exit(config, state_dir)))
     if snapshot.trouble:
         click.echo(f"Redis does not answer: {snapshot.trouble}", err=True)
         sys.exit(1)
-    _write(snapshot, since, output, language)
+    _write(snapshot, _span(since), output, language)
     click.echo(f"wrote {output}")
 
 
@@ -79,10 +86,35 @@ async def _read(settings: DashboardSettings) -> Snapshot:
             await close()
 
 
-def _write(snapshot: Snapshot, since: float, output: Path, language: str) -> None:
+def _span(since: float) -> int:
+    """What is shown of what was asked for; where they differ, it is said."""
+    from router.dashboard.report import covered
+
+    shown = covered(since)
+    if shown != since:
+        there = "the last 7 days" if shown < since else "the last 10 minutes"
+        click.echo(f"a report covers 10m to 7d: this one shows {there}", err=True)
+    return shown
+
+
+def _require_folder(output: Path) -> None:
+    """Say at once what would only be found out when all has been read."""
+    if not output.parent.is_dir():
+        raise click.UsageError(
+            f"{output} cannot be written: there is no folder {output.parent}; make it, or name "
+            "another file with -o"
+        )
+
+
+def _write(snapshot: Snapshot, seconds: int, output: Path, language: str) -> None:
     from router.dashboard.page import Context
-    from router.dashboard.report import nearest_range, render
+    from router.dashboard.report import render
     from router.dashboard.words import Words
 
-    context = Context(snapshot, Words(language), fixed=True)
-    output.write_text(render(context, nearest_range(since)), encoding="utf-8")
+    page = render(Context(snapshot, Words(language), fixed=True), seconds)
+    try:
+        output.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise click.UsageError(
+            f"{output} cannot be written ({error.strerror}); name another file with -o"
+        ) from error

@@ -18,13 +18,16 @@ if TYPE_CHECKING:
     from router.dashboard.page import Context
 
 EVENTS: Final = 100
+SHORTEST_S: Final = 600
+"""Counts are kept by the minute: of less, the slice that has just begun would be too much."""
+
+LONGEST_S: Final = max(RANGES.values())
 METRICS: Final = ("speed", "acceptance", "requests", "ttft")
 
 
-def render(context: Context, range_: str) -> Markup:
-    """The whole document. `range_` is one of the time lines' ranges."""
+def render(context: Context, seconds: int) -> Markup:
+    """The whole document, of the last `seconds`: SHORTEST_S to LONGEST_S."""
     words, snapshot = context.words, context.snapshot
-    seconds = RANGES[range_]
     begin, end = words.day(snapshot.at - seconds), words.day(snapshot.at)
     body = [
         el("h1", words("report_title")),
@@ -64,7 +67,6 @@ def _document(context: Context, body: Markup) -> Markup:
     return join([Markup("<!doctype html>"), html])
 
 
-def nearest_range(seconds: float) -> str:
-    """The shortest range of the time lines that covers `seconds`; the longest beyond that."""
-    longest = max(RANGES, key=lambda name: RANGES[name])
-    return next((name for name, span in RANGES.items() if span >= seconds), longest)
+def covered(seconds: float) -> int:
+    """The span nearest to `seconds` that a report can show."""
+    return int(min(max(seconds, SHORTEST_S), LONGEST_S))

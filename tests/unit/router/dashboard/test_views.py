@@ -11,7 +11,7 @@ from router.dashboard.app import CONTENT
 from router.dashboard.figures import Snapshot
 from router.dashboard.happening_words import LETTERS
 from router.dashboard.page import Context, page, trouble
-from router.dashboard.report import nearest_range, render
+from router.dashboard.report import covered, render
 from router.dashboard.views import classes, decisions, workers
 from router.dashboard.words import Words
 from router.telemetry.happenings import Kind
@@ -166,13 +166,15 @@ def test_trouble_is_told_with_the_age_of_the_figures() -> None:
 
 @pytest.mark.parametrize("state", STATES)
 def test_the_report_is_one_page_without_links_or_scripts(state: str) -> None:
-    html = balanced(render(Context(STATES[state], Words(), fixed=True), "24h"))
+    html = balanced(render(Context(STATES[state], Words(), fixed=True), 86_400))
     for outside in ("<script", "<link", "<a ", "<form", "http://", "https://"):
         assert outside not in html
 
 
 def test_the_report_covers_what_was_asked() -> None:
-    assert [nearest_range(s) for s in (60, 86_400, 90_000, 1e9)] == ["1h", "24h", "7d", "7d"]
+    assert [covered(s) for s in (60, 5400, 90_000, 1e9)] == [600, 5400, 90_000, 7 * 86_400]
+    html = balanced(render(Context(full(), Words(), fixed=True), 5400))
+    assert "2023-11-14 20:50:00 UTC to 2023-11-14 22:20:00 UTC" in html
 
 
 @pytest.mark.parametrize(
