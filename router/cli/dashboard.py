@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from router.cli.ports import require_free_port
 from workers.options import config_option, state_dir_option
 
 if TYPE_CHECKING:
@@ -33,12 +34,15 @@ def dashboard(path: Path, host: str | None, port: int | None, state_dir: Path) -
     from workers.logs import configure_logs
 
     settings = settings_or_exit(path, state_dir, host, port)
+    require_free_port(settings.host, settings.port)
     url_host = f"[{settings.host}]" if ":" in settings.host else settings.host
     click.echo(f"dashboard http://{url_host}:{settings.port}")
     sys.stdout.flush()
     writer = configure_logs(settings.log_format, settings.log_level)
     try:
         run_dashboard(settings)
+    except SystemExit as error:  # uvicorn's, with a status of its own
+        raise click.ClickException("the dashboard could not start; its log says why") from error
     finally:
         writer.close()
 

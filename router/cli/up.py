@@ -17,6 +17,7 @@ from router.cli.client import URL_FILE
 from router.cli.embedded_redis import RedisMissing
 from router.cli.folder_lock import held_folder
 from router.cli.loading import LoadingDisplay
+from router.cli.ports import require_free_port
 from router.cli.stack import Stack, StackFailed, StackOptions, running_stack
 from router.cli.tiny_config import write_tiny_config
 from workers.config import ConfigError, check_servable, load_config
@@ -50,7 +51,7 @@ def up(
         with held_folder(state_dir) as folder:
             config_path = path or write_tiny_config(folder)
             options = _options(config_path, host, port, folder, dashboard=not no_dashboard)
-            _require_free_port(options.host, options.port)
+            require_free_port(options.host, options.port)
             asyncio.run(_serve(options))
     except ConfigError as error:
         for problem in error.problems:
@@ -99,20 +100,6 @@ def _dashboard_port(config: Config) -> int | None:
 def _secret(config: Config, name: str) -> str | None:
     value = getattr(config.auth, name)
     return str(value) if value else None
-
-
-def _require_free_port(host: str, port: int) -> None:
-    """Say at once what the gateway would only find out after everything else has started."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise StackFailed(
-                f"port {port} on {host} cannot be used ({error.strerror}); "
-                "stop what listens there or choose another with --port"
-            ) from error
 
 
 async def _serve(options: StackOptions) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -68,6 +69,19 @@ def test_what_is_wrong_is_said(folder: Path, arguments, code: int, says: str) ->
     done = specroute(folder, *arguments)
     assert done.returncode == code
     assert says in done.stderr
+
+
+def test_a_port_that_is_taken_is_told_before_an_address_is(folder: Path) -> None:
+    away = {"SPECROUTE_REDIS__URL": "redis://127.0.0.1:9"}
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        arguments = ("dashboard", "-c", str(folder / "tiny.yaml"), "--port", port)
+        done = specroute(folder, *arguments, **away)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"Error: port {port} on 127.0.0.1 cannot be used (Address already in use); "
+        "stop what listens there or choose another with --port\n"
+    )
 
 
 def test_without_an_up_there_is_no_embedded_redis_to_read(folder: Path) -> None:
