@@ -193,8 +193,20 @@ def list_keys(path: Path | None, state_dir: Path, as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
-    columns = ["label", "admin", "models", "priority", "requests_per_minute", "tokens_per_minute"]
-    print_table("keys", columns, [[row[column] for column in columns] for row in rows])
+    columns = ["label", "admin", "models", "priority", "requests/min", "tokens/min"]
+    print_table("keys", columns, [_cells(row) for row in rows])
+
+
+def _cells(row: dict[str, Any]) -> list[Any]:
+    """A key for people; an empty limit is none."""
+    limits = [row["requests_per_minute"], row["tokens_per_minute"]]
+    return [
+        row["label"],
+        row["admin"],
+        "all" if row["models"] is None else row["models"],
+        row["priority"],
+        *(None if limit is None else f"{limit:.10g}" for limit in limits),
+    ]
 
 
 @keys.command()

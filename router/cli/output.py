@@ -40,9 +40,13 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
 
 
 def readable(cell: Any) -> str:
-    """A value as people read it: four digits of a fraction, a mapping without its punctuation."""
+    """A value as people read it: four digits of a fraction, no Python punctuation."""
     if cell is None:
         return ""
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, list | tuple):
+        return ", ".join(map(readable, cell))
     if isinstance(cell, float):
         return f"{cell:.4g}" if abs(cell) < _LARGE else f"{cell:.1f}"
     if isinstance(cell, Mapping):

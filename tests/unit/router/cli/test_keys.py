@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 
 import pytest
@@ -48,6 +49,16 @@ def test_a_key_is_made_shown_once_listed_and_revoked(run):
     assert (code, out) == (0, "revoked alice\n")
     assert "no keys are left" in told
     assert json.loads(run("list", "--json")[1]) == []
+
+
+def test_the_table_is_written_for_people(run):
+    run("create", "alice", "--model", "m", "--model", "a", "--tokens-per-minute", "1000000")
+    run("create", "root", "--admin")
+    table = run("list")[1]
+    rows = [re.split(r"\s*[│┃]\s*", line.strip(" │┃")) for line in table.splitlines()]
+    assert ["label", "admin", "models", "priority", "requests/min", "tokens/min"] in rows
+    assert ["alice", "no", "a, m", "0", "", "1000000"] in rows
+    assert ["root", "yes", "all", "0"] in [row[:4] for row in rows]
 
 
 def test_labels_are_unique_and_sensible(run):
