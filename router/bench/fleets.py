@@ -22,11 +22,14 @@ def equal_fleets(
     Only the first model of `config` is measured.
 
     Raises:
-        ValueError: the config has no workers, or they all run the same mode.
+        ValueError: the config has no model or no workers, or they all run the same mode.
     """
-    document = yaml.safe_load(config.read_text())
+    document = yaml.safe_load(config.read_text()) or {}
+    if not document.get("models"):
+        raise ValueError(f"{config} has no model: nothing to measure")
     model = document["models"][0]
-    workers = [w for w in document.get("workers", []) if w.get("model") == model["name"]]
+    theirs = [w for w in document.get("workers") or () if w.get("model") == model["name"]]
+    workers = [{"mode": "ar"} | w for w in theirs]  # what leaving it out means
     modes = list(dict.fromkeys(w["mode"] for w in workers))
     if len(modes) < 2:
         raise ValueError(

@@ -234,7 +234,8 @@ async def _open(options: dict[str, Any], resources: AsyncExitStack) -> Opened:
         pins = await _pins(options["url"], options["model"], options["token"])
         return Opened(options["url"], pins)
     from router.bench.fleets import equal_fleets
-    from router.cli.stack import StackOptions, running_stack
+    from router.cli.embedded_redis import RedisMissing
+    from router.cli.stack import StackFailed, StackOptions, running_stack
     from router.cli.tiny_config import write_tiny_config
 
     folder = _own_folder(options["state_dir"], resources)
@@ -246,7 +247,10 @@ async def _open(options: dict[str, Any], resources: AsyncExitStack) -> Opened:
         raise click.UsageError(str(error)) from error
     stack = StackOptions(config, folder, "127.0.0.1", _free_port(), workers)
     click.echo(f"starting {len(workers)} workers", err=True)
-    running = await resources.enter_async_context(running_stack(stack))
+    try:
+        running = await resources.enter_async_context(running_stack(stack))
+    except (StackFailed, RedisMissing) as error:
+        raise click.ClickException(str(error)) from error
     return Opened(running.url, targets, folder)
 
 

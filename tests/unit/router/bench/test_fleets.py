@@ -42,3 +42,18 @@ def test_one_mode_is_nothing_to_compare(tmp_path):
     source.write_text(yaml.safe_dump(CONFIG | {"workers": CONFIG["workers"][:1]}))
     with pytest.raises(ValueError, match="nothing to compare"):
         equal_fleets(source, tmp_path, routed="routed")
+
+
+def test_a_config_without_a_model_is_nothing_to_measure(tmp_path):
+    source = tmp_path / "c.yaml"
+    source.write_text("redis: {url: redis://localhost}")
+    with pytest.raises(ValueError, match="no model"):
+        equal_fleets(source, tmp_path, routed="routed")
+
+
+def test_a_worker_that_leaves_its_mode_out_runs_ar(tmp_path):
+    source = tmp_path / "c.yaml"
+    plain = {"name": "c", "model": "tiny"}
+    source.write_text(yaml.safe_dump(CONFIG | {"workers": [*CONFIG["workers"][:2], plain]}))
+    _, targets, _ = equal_fleets(source, tmp_path, routed="routed")
+    assert set(targets) == {"routed", "dflash2-margin", "mtp-n3", "ar"}
