@@ -174,6 +174,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "part_switch": "Switch",
     "part_swap": "Swap",
     "part_total": "Total",
+    "forecast_interval": "90 % interval",
     "samples": "Answers known",
     "excluded": "Excluded because",
     "features": "Request",

@@ -175,6 +175,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "part_switch": "Переход",
     "part_swap": "Смена модели",
     "part_total": "Всего",
+    "forecast_interval": "90 % интервал",
     "samples": "Известно ответов",
     "excluded": "Исключён, потому что",
     "features": "Запрос",

@@ -169,7 +169,7 @@ def _candidates(context: Context, row: Mapping[str, Any]) -> Markup:
     if not decision.get("candidates"):
         return el("p", words("none"), cls="empty")
     heads = [words("worker"), words("mode"), *[words(f"part_{part}") for part in _PARTS]]
-    heads += [words("part_total"), words("interval"), words("samples"), words("excluded")]
+    heads += [words("part_total"), words("forecast_interval"), words("samples"), words("excluded")]
     rows = [_candidate(context, c, decision["worker"]) for c in decision["candidates"]]
     return table(words("candidates"), heads, rows, numeric=range(2, 10))
 

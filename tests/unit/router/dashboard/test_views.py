@@ -133,6 +133,17 @@ def test_one_decision_shows_predicted_costs_and_why_others_were_out() -> None:
     assert "content" not in html.replace("content_", "")
 
 
+@pytest.mark.parametrize(("language", "head"), [("en", "90 % interval"), ("ru", "90 % интервал")])
+def test_the_interval_of_a_forecast_is_called_what_the_log_says_it_is(
+    language: str, head: str
+) -> None:
+    """`interval_s` is a 90 % interval (docs/telemetry.md); that of a speed-up is a 95 % one."""
+    context = Context(full(), Words(language))
+    html = decisions.detail(context, context.snapshot.decisions[0])
+    assert head in html
+    assert "95 %" not in html
+
+
 def test_one_decision_shows_what_the_classifier_went_by() -> None:
     context = Context(full(), Words())
     assert "What the classifier went by" in decisions.detail(context, context.snapshot.decisions[0])
