@@ -12,6 +12,7 @@ from router.dashboard.figures import (
     drill_down,
     matrix,
     overview,
+    served,
 )
 from router.dashboard.trends import drift
 from router.telemetry.speedups import MIN_ANSWERS
@@ -124,8 +125,8 @@ def _baseline(snapshot: Snapshot, model: str) -> Iterator[Advice]:
 def _idle(snapshot: Snapshot, model: str) -> Iterator[Advice]:
     """A mode that gets next to nothing of a day's traffic."""
     by_mode: dict[str, float] = {}
-    for series, sums in snapshot.sums(DAY_S).items():
-        if series.model == model and series.workload_class in CLASSES:
+    for series, sums in served(snapshot, model).items():
+        if series.workload_class in CLASSES:
             by_mode[series.mode] = by_mode.get(series.mode, 0.0) + sums.get("requests", 0.0)
     total = sum(by_mode.values())
     if total < MIN_REQUESTS:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from router.telemetry.history import Series, Slice, Sums, merged, ttft_quantile
+from router.telemetry.metrics import NONE
 from router.telemetry.speedups import Comparison, Speedup, Stratum, compare
 from router.telemetry.stats import Moments
 
@@ -55,7 +56,7 @@ class Snapshot:
         """Every model with a worker or traffic."""
         names = {record.model for record in self.records}
         names |= {row.model for row in self.speedups}
-        names |= {s.model for sums in self.slices.values() for s in sums if s.model != "none"}
+        names |= {s.model for sums in self.slices.values() for s in sums if s.model != NONE}
         return sorted(names)
 
     def modes(self, model: str) -> list[str]:
@@ -213,14 +214,32 @@ class MatrixCell:
     mode: str
     row: Speedup | None
     mean_length: float | None
-    share: float | None  # of the class's requests in the last day
+    share: float | None  # of the class's requests that a worker served in the last day
     requests: float
+
+
+def served(snapshot: Snapshot, model: str) -> dict[Series, Sums]:
+    """The last day of a model without the requests that reached no worker: shares are of these."""
+    sums = snapshot.sums(DAY_S)
+    return {k: v for k, v in sums.items() if k.model == model and k.mode != NONE}
+
+
+def shares(snapshot: Snapshot, model: str) -> dict[str, dict[str, float]]:
+    """By class and mode, plain decoding first; whatever served, so that they add up to 1."""
+    sums = served(snapshot, model)
+    found: dict[str, dict[str, float]] = {}
+    for name in CLASSES:
+        own = {k.mode: v.get("requests", 0.0) for k, v in sums.items() if k.workload_class == name}
+        total = sum(own.values())
+        modes = sorted(own, key=lambda mode: (mode != PLAIN, mode))
+        found[name] = {mode: own[mode] / total for mode in modes if own[mode]}
+    return found
 
 
 def matrix(snapshot: Snapshot, model: str) -> list[list[MatrixCell]]:
     """Classes x modes."""
     table = {(s.workload_class, s.mode): s for s in snapshot.speedups if s.model == model}
-    sums = {k: v for k, v in snapshot.sums(DAY_S).items() if k.model == model}
+    sums = served(snapshot, model)
     rows = []
     for name in CLASSES:
         total = sum(v.get("requests", 0.0) for k, v in sums.items() if k.workload_class == name)

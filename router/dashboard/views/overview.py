@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from router.dashboard.charts import Interval, bar, interval_chart
-from router.dashboard.figures import CLASSES, DAY_S, PLAIN, matrix, overview, saved
+from router.dashboard.figures import DAY_S, PLAIN, matrix, overview, saved, shares
 from router.dashboard.happening_words import happenings_table
 from router.dashboard.markup import Markup, el, join
 from router.dashboard.page import Context, choice, filters, model_choice, section
@@ -119,21 +119,19 @@ def _interval(context: Context, cell: MatrixCell, styles: dict[str, int]) -> Int
 
 def traffic(context: Context) -> Markup:
     """Shares of the modes by class."""
-    rows = matrix(context.snapshot, context.model)
     styles = context.styles(context.model)
     parts: list[Any] = []
-    for name, row in zip(CLASSES, rows, strict=True):
-        shared = [cell for cell in row if cell.share]
-        if shared:
-            items = [_share(context, cell, styles) for cell in shared]
+    for name, by_mode in shares(context.snapshot, context.model).items():
+        if by_mode:
+            items = [_share(context, mode, part, styles) for mode, part in by_mode.items()]
             parts.append(el("div", el("h3", name), el("ul", items, cls="shares"), cls="share"))
     body = el("div", parts, cls="columns") if parts else _empty(context)
     return section(context.words("traffic_title"), body)
 
 
-def _share(context: Context, cell: MatrixCell, styles: dict[str, int]) -> Markup:
-    text = f"{cell.mode} {context.words.percent(cell.share)}"
-    return el("li", el("span", text), bar(cell.share or 0.0, styles.get(cell.mode, 0), text))
+def _share(context: Context, mode: str, share: float, styles: dict[str, int]) -> Markup:
+    text = f"{mode} {context.words.percent(share)}"
+    return el("li", el("span", text), bar(share, styles.get(mode, 0), text))
 
 
 def _empty(context: Context) -> Markup:

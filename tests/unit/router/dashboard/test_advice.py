@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from router.core import Status
 from router.dashboard.advice import advise
 from router.dashboard.views.advice import sentence
 from router.dashboard.words import LANGUAGES, Words
@@ -52,6 +53,17 @@ def test_missing_baseline_broken_worker_queue_and_idle_worker() -> None:
     assert "advice_queue" in keys(full(slices=waited))
     many = slices_of(*[outcome(mode="ar", at=NOW - 30)] * 250)
     assert "advice_idle" in keys(full(slices=many))
+
+
+def test_refused_requests_make_no_worker_idle_and_no_share_small() -> None:
+    """A day of refusals says nothing about who is needed."""
+    refused = [outcome(worker="", mode="", at=NOW - 30, decision=None, status=Status.SHED)] * 250
+    some = [outcome(mode=mode, at=NOW - 30) for mode in ("ar", "mtp-n3", "mtp-n3", "mtp-n3")]
+    rows = (speedup("prose", "mtp-n3", 0.8), speedup("prose", "ar", 1.0))
+    found = advise(full(speedups=rows, slices=slices_of(*some, *refused)))
+    assert [item.key for item in found if item.key == "advice_idle"] == []
+    (loss,) = [item for item in found if item.key == "advice_loss"]
+    assert loss.values["share"] == 0.75
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

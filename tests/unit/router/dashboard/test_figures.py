@@ -13,6 +13,7 @@ from router.dashboard.figures import (
     matrix,
     overview,
     saved,
+    shares,
 )
 from tests.fakes.outcomes import outcome
 from tests.fakes.snapshots import NOW, full, slices_of, speedup
@@ -79,6 +80,27 @@ def test_matrix_has_every_class_and_mode_and_shares_of_the_class() -> None:
     assert prose["ar"].share == prose["mtp-n3"].share == 0.5
     assert prose["mtp-n3"].mean_length == pytest.approx(100 / 50)
     assert prose["dflash2-margin"].row is None
+
+
+def refused(name: str = "prose", at: float = NOW - 30):
+    """A request that reached no worker."""
+    return outcome(name, worker="", mode="", at=at, decision=None, status=Status.SHED)
+
+
+def test_shares_are_of_what_workers_served() -> None:
+    """Refused requests are counted as a mode that no table has a column for."""
+    done = [outcome(mode=mode, at=NOW - 30) for mode in ("ar", "mtp-n3", "mtp-n3", "mtp-n3")]
+    snapshot = full(slices=slices_of(*done, *[refused()] * 6))
+    cells = {c.mode: c.share for c in matrix(snapshot, "tiny")[1]}
+    assert (cells["ar"], cells["mtp-n3"]) == (0.25, 0.75)
+    assert shares(snapshot, "tiny")["prose"] == {"ar": 0.25, "mtp-n3": 0.75}
+    assert shares(full(slices=slices_of(refused())), "tiny")["prose"] == {}
+
+
+def test_shares_have_modes_that_no_worker_has_any_more() -> None:
+    done = [outcome(mode=mode, at=NOW - 30) for mode in ("remote", "ar", "eagle3", "ar")]
+    found = shares(full(slices=slices_of(*done)), "tiny")["prose"]
+    assert list(found.items()) == [("ar", 0.5), ("eagle3", 0.25), ("remote", 0.25)]
 
 
 def test_a_degraded_workers_mode_keeps_its_column() -> None:
