@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from router.dashboard.markup import Markup, el, join
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from router.dashboard.trends import Line
 
@@ -18,7 +18,10 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 8, 16, 24
 STYLES: Final = 8
 """Different line styles in the style sheet: `s0` (plain decoding) to `s7`."""
 
-SHAPES: Final = ("●", "▲", "■", "◆", "▼", "★", "✚", "✖")
+UNSERVED: Final = STYLES
+"""The style beside those of modes: requests that reached no worker."""
+
+SHAPES: Final = ("●", "▲", "■", "◆", "▼", "★", "✚", "✖", "○")
 
 
 class Mark(NamedTuple):
@@ -51,11 +54,12 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How values and times are written, and which style each name has."""
+    """How values, times and modes are written, and which style each mode has."""
 
     show: Callable[[float], str]
     clock: Callable[[float], str]
     styles: dict[str, int]
+    name: Callable[[str], str] = str
 
 
 def line_chart(
@@ -73,16 +77,16 @@ def line_chart(
     parts = [
         _grid(frame, look),
         [_mark(frame, mark) for mark in inside],
-        [_line(frame, line, look.styles.get(line.name, 0)) for line in lines],
+        [_line(frame, line, look) for line in lines],
     ]
     return _svg(HEIGHT, label, parts)
 
 
-def legend(names: Sequence[str], styles: dict[str, int]) -> Markup:
+def legend(styles: Mapping[str, int]) -> Markup:
     """Names beside their line style and shape."""
     items = [
-        el("li", _swatch(styles.get(name, 0)), el("span", name), cls="legend-item")
-        for name in names
+        el("li", _swatch(style), el("span", name), cls="legend-item")
+        for name, style in styles.items()
     ]
     return el("ul", items, cls="legend")
 
@@ -138,7 +142,8 @@ def _mark(frame: Frame, mark: Mark) -> Markup:
     )
 
 
-def _line(frame: Frame, line: Line, style: int) -> Markup:
+def _line(frame: Frame, line: Line, look: Look) -> Markup:
+    style = look.styles.get(line.name, 0)
     runs = list(_runs(line.points))
     parts = [_run(frame, run, style) for run in runs]
     if runs:
@@ -147,7 +152,7 @@ def _line(frame: Frame, line: Line, style: int) -> Markup:
             "text", SHAPES[style], x=frame.x(at), y=frame.y(value) + 4, cls=f"point s{style}"
         )
         parts.append(shape)
-    return el("g", el("title", line.name), parts)
+    return el("g", el("title", look.name(line.name)), parts)
 
 
 def _run(frame: Frame, run: list[tuple[float, float]], style: int) -> Markup:

@@ -104,6 +104,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "metric_ttft": "TTFT, median, s",
     "metric_requests": "Requests per slice",
     "chart_label": "{metric} of {class}; latest: {latest}",
+    "no_worker": "reached no worker",
     "chart_empty": "no data",
     "markers": "Marks",
     "marker_restart": "R worker restart",

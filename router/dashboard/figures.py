@@ -65,6 +65,11 @@ class Snapshot:
         names |= {row.mode for row in self.speedups if row.model == model}
         return sorted(names, key=lambda name: (name != PLAIN, name))
 
+    def seen(self, model: str) -> set[str]:
+        """Modes that have served the model, also those of workers that are gone."""
+        found = {s.mode for sums in self.slices.values() for s in sums if s.model == model}
+        return found - {NONE}
+
     def window(self, seconds: float) -> list[tuple[Slice, SliceSums]]:
         """Slices of the last `seconds`, oldest first, in the finest width that reaches back."""
         width = 60 if seconds <= 3 * 3600 else 600

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from router.dashboard.charts import STYLES
+from router.dashboard.charts import STYLES, UNSERVED
 from router.dashboard.figures import PLAIN
 from router.dashboard.markup import Markup, el, join
 from router.dashboard.words import LANGUAGE_NAMES, Words
+from router.telemetry.metrics import NONE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -46,9 +47,16 @@ class Context:
         return wanted if wanted in models else (models[0] if models else "")
 
     def styles(self, model: str) -> dict[str, int]:
-        """Line styles by mode: plain decoding is always 0."""
-        others = [mode for mode in self.snapshot.modes(model) if mode != PLAIN]
-        return {PLAIN: 0} | {mode: 1 + i % (STYLES - 1) for i, mode in enumerate(others)}
+        """Line styles by mode: plain decoding is always 0, what no worker served is UNSERVED."""
+        modes = self.snapshot.modes(model)
+        gone = sorted(self.snapshot.seen(model).difference(modes))  # after those that have a worker
+        others = [mode for mode in [*modes, *gone] if mode != PLAIN]
+        styles = {mode: 1 + i % (STYLES - 1) for i, mode in enumerate(others)}
+        return {PLAIN: 0, NONE: UNSERVED} | styles
+
+    def mode_name(self, mode: str) -> str:
+        """A mode, or in words that there was none."""
+        return self.words("no_worker") if mode == NONE else mode
 
     def link(self, text: Any, address: str, **attributes: Any) -> Markup:
         """A link, or its text where nothing can be followed."""

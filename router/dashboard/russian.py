@@ -104,6 +104,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "metric_ttft": "TTFT, медиана, с",
     "metric_requests": "Запросов за отрезок",
     "chart_label": "{metric}, {class}; последнее: {latest}",
+    "no_worker": "не дошли до сервера",
     "chart_empty": "нет данных",
     "markers": "Метки",
     "marker_restart": "R перезапуск сервера",

@@ -59,7 +59,7 @@ class Line:
 
 
 def lines(snapshot: Snapshot, model: str, name: str, metric: str, seconds: int) -> list[Line]:
-    """A class's time lines, one per mode that had traffic."""
+    """A class's time lines, one per mode that has a value; NONE is what reached no worker."""
     window = snapshot.window(seconds)
     by_mode: dict[str, dict[float, Sums]] = defaultdict(dict)
     for one, sums in window:
@@ -68,10 +68,11 @@ def lines(snapshot: Snapshot, model: str, name: str, metric: str, seconds: int) 
                 by_mode[series.mode][one.start + one.width / 2] = values
     times = [one.start + one.width / 2 for one, _ in window]
     measure = METRICS[metric]
-    return [
+    drawn = [
         Line(mode, [(t, measure(found[t]) if t in found else None) for t in times])
         for mode, found in sorted(by_mode.items())
     ]
+    return [line for line in drawn if line.last is not None]
 
 
 @dataclass(frozen=True, slots=True)

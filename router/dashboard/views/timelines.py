@@ -64,21 +64,33 @@ def charts(context: Context, metric: str, seconds: int) -> Markup:
         key=lambda mode: styles.get(mode, 0),
     )
     if not names:
-        return el("p", words("no_traffic"), cls="empty")
+        return el("p", _nothing(context, seconds), cls="empty")
     parts = [_chart(context, name, metric, seconds) for name in CLASSES]
     title = words(f"metric_{metric}")
-    return section(title, legend(names, styles), el("div", parts, cls="columns"))
+    named = {context.mode_name(mode): styles.get(mode, 0) for mode in names}
+    return section(title, legend(named), el("div", parts, cls="columns"))
+
+
+def _nothing(context: Context, seconds: int) -> str:
+    """Why there is no line: no requests, or none that tells the figure."""
+    names = {s.workload_class for s in context.snapshot.sums(seconds) if s.model == context.model}
+    return context.words("chart_empty" if names.intersection(CLASSES) else "no_traffic")
 
 
 def _chart(context: Context, name: str, metric: str, seconds: int) -> Markup:
     words, snapshot = context.words, context.snapshot
     found = lines(snapshot, context.model, name, metric, seconds)
     show = _shown(context, metric)
-    latest = ", ".join(f"{line.name} {show(line.last)}" for line in found if line.last is not None)
+    latest = ", ".join(
+        f"{context.mode_name(line.name)} {show(line.last)}"
+        for line in found
+        if line.last is not None
+    )
     title = words(f"metric_{metric}")
     latest = latest or words("chart_empty")
     label = words("chart_label", metric=title, latest=latest, **{"class": name})
-    look = Look(show, lambda at: words.clock(at, seconds=False), context.styles(context.model))
+    styles = context.styles(context.model)
+    look = Look(show, lambda at: words.clock(at, seconds=False), styles, context.mode_name)
     span = (snapshot.at - seconds, snapshot.at)
     svg = line_chart(found, span, look, label=label, marks=marks(context, name))
     return el("figure", el("figcaption", name), svg)

@@ -6,7 +6,10 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
+from router.dashboard.app import STATIC
 from router.dashboard.charts import (
+    SHAPES,
+    UNSERVED,
     Interval,
     Look,
     Mark,
@@ -59,4 +62,11 @@ def test_intervals_say_gain_and_loss_by_sign() -> None:
 def test_bars_and_legend() -> None:
     widths = [rect.get("width") for rect in parsed(bar(1.7, 1, "x")).iter("rect")]
     assert widths == ["100", "100.0"]
-    assert "mtp-n3" in legend(["mtp-n3"], LOOK.styles)
+    assert "mtp-n3" in legend({"mtp-n3": 1})
+
+
+def test_every_style_has_a_shape_of_its_own_and_a_colour() -> None:
+    assert len(set(SHAPES)) == len(SHAPES) == UNSERVED + 1
+    sheet = (STATIC / "app.css").read_text(encoding="utf-8")
+    assert all(f".line.s{style} " in sheet for style in range(1, UNSERVED + 1))
+    assert all(f".dot.s{style}, " in sheet for style in range(1, UNSERVED + 1))

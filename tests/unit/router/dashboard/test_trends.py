@@ -8,6 +8,7 @@ from router.dashboard.figures import Snapshot
 from router.dashboard.trends import class_figures, drift, lines, sources, versions
 from tests.fakes.outcomes import outcome
 from tests.fakes.snapshots import NOW, entry, full, slices_of
+from workers.timings import Timings
 
 
 def test_a_line_per_mode_with_gaps_where_nothing_ran() -> None:
@@ -30,6 +31,17 @@ def test_metrics_of_a_slice(metric: str, value: float) -> None:
     snapshot = Snapshot(at=NOW, slices=slices_of(outcome(at=NOW - 30)))
     (line,) = lines(snapshot, "tiny", "prose", metric, 600)
     assert line.last == pytest.approx(value, rel=0.02)
+
+
+def test_a_mode_without_a_value_has_no_line() -> None:
+    """Refused requests have no speed, plain decoding accepts no drafts."""
+    refused = outcome(worker="", mode="", at=NOW - 30, decision=None, timings=Timings())
+    snapshot = Snapshot(at=NOW, slices=slices_of(outcome(mode="ar", at=NOW - 30), refused))
+    names = {
+        metric: [line.name for line in lines(snapshot, "tiny", "prose", metric, 600)]
+        for metric in ("speed", "acceptance", "requests")
+    }
+    assert names == {"speed": ["ar"], "acceptance": [], "requests": ["ar", "none"]}
 
 
 def mix(structured: int, prose: int, at: float):

@@ -7,18 +7,19 @@ from html.parser import HTMLParser
 
 import pytest
 
+from router.core import Status
 from router.dashboard.app import CONTENT
 from router.dashboard.figures import Snapshot
 from router.dashboard.happening_words import LETTERS
 from router.dashboard.page import Context, page, trouble
 from router.dashboard.report import covered, render
-from router.dashboard.views import classes, decisions, workers
+from router.dashboard.views import classes, decisions, timelines, workers
 from router.dashboard.words import Words
 from router.telemetry.happenings import Kind
 from router.telemetry.history_store import Entry
 from tests.fakes.gateway import record
 from tests.fakes.outcomes import outcome
-from tests.fakes.snapshots import NOW, entry, full, speedup
+from tests.fakes.snapshots import NOW, entry, full, slices_of, speedup
 from workers.registry import Verb
 from workers.state import WorkerState
 
@@ -166,6 +167,40 @@ def test_a_refused_request_has_no_decision_to_show() -> None:
     refused = entry(1, outcome(decision=None, classification=None, worker="", mode=""))
     context = Context(full(decisions=(refused,)), Words())
     balanced(decisions.content(context) + decisions.detail(context, refused))
+
+
+@pytest.mark.parametrize(
+    ("language", "name"), [("en", "reached no worker"), ("ru", "не дошли до сервера")]
+)
+def test_requests_that_reached_no_worker_have_a_name_and_a_look_where_they_count(
+    language: str, name: str
+) -> None:
+    refused = outcome(worker="", mode="", at=NOW - 30, decision=None, status=Status.SHED)
+    slices = slices_of(outcome(mode="ar", at=NOW - 30), refused)
+    context = Context(full(slices=slices), Words(language))
+    html = {
+        metric: timelines.charts(context, metric, 3600) for metric in ("requests", "speed", "ttft")
+    }
+    legend = html["requests"].partition("</ul>")[0]
+    assert f"<span>{name}</span>" in legend
+    assert legend.count("s0") == legend.count("s8") == 2  # a line and a shape each
+    assert f"<title>{name}</title>" in html["requests"]
+    assert name not in html["speed"] + html["ttft"]
+    assert "none" not in html["requests"] + html["speed"] + html["ttft"]
+
+
+def test_a_figure_that_no_request_tells_is_not_a_lack_of_requests() -> None:
+    context = Context(full(slices=slices_of(outcome(mode="ar", at=NOW - 30))), Words())
+    assert "no data" in timelines.charts(context, "acceptance", 3600)
+    assert "No requests" in timelines.charts(
+        replace(context, snapshot=full(slices={})), "speed", 60
+    )
+
+
+def test_a_mode_whose_worker_is_gone_does_not_look_like_plain_decoding() -> None:
+    slices = slices_of(outcome(mode="eagle3", at=NOW - 30), outcome(mode="ar", at=NOW - 30))
+    styles = Context(full(slices=slices), Words()).styles("tiny")
+    assert len({styles[mode] for mode in ("ar", "mtp-n3", "dflash2-margin", "eagle3")}) == 4
 
 
 def test_trouble_is_told_with_the_age_of_the_figures() -> None:
