@@ -195,7 +195,10 @@ TEXTS: Final[Mapping[str, str]] = {
     "confidence": "Mean confidence",
     "confidence_title": "Confidence, last 24 h",
     "drift_title": "Drift",
-    "drift_unknown": "Fewer than {min} classified requests in the last hour: too few to tell.",
+    "drift_few_hour": "too early to tell. The last hour has {n} classified requests; "
+    "{min} are needed.",
+    "drift_few_before": "too early to tell. The 23 hours before the last have {n} classified "
+    "requests to compare it with; {min} are needed.",
     "drift_none": "The mix of the last hour is that of the day (PSI {psi}).",
     "drift_some": "The mix of the last hour is somewhat different from the day's (PSI {psi}).",
     "drift_much": "The mix of the last hour is very different from the day's (PSI {psi}).",

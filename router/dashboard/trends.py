@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 HOUR_S: Final = 3600
 RANGES: Final[Mapping[str, int]] = {"1h": HOUR_S, "3h": 3 * HOUR_S, "24h": DAY_S, "7d": 7 * DAY_S}
 MIN_FOR_DRIFT: Final = 50
-"""Fewer requests in the last hour say nothing about a changed mix."""
+"""Fewer requests in the last hour or in the day before it say nothing about a changed mix."""
 
 PSI_NOTICED, PSI_MUCH = 0.1, 0.25
 """Usual thresholds of the population stability index: below the first nothing has changed."""
@@ -89,16 +89,17 @@ class ClassFigures:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """How far the last hour's mix is from the day before; `psi` None: too few requests."""
+    """How far the last hour's mix is from the rest of the day; `psi` None: too few requests."""
 
     psi: float | None
     requests_hour: float
+    requests_before: float  # in the 23 hours before
 
     @property
     def level(self) -> str:
-        """none, some, much or unknown."""
+        """none, some, much; few_hour or few_before where that part of the day cannot tell."""
         if self.psi is None:
-            return "unknown"
+            return "few_hour" if self.requests_hour < MIN_FOR_DRIFT else "few_before"
         return "none" if self.psi < PSI_NOTICED else "some" if self.psi < PSI_MUCH else "much"
 
 
@@ -131,16 +132,17 @@ def drift(snapshot: Snapshot) -> Drift:
     """Population stability index of the class mix: last hour against the day."""
     day, hour = _by_class(snapshot, DAY_S), _by_class(snapshot, HOUR_S)
     count = sum(sums.get("classified", 0.0) for sums in hour.values())
-    before = sum(sums.get("classified", 0.0) for sums in day.values()) - count
+    whole = sum(sums.get("classified", 0.0) for sums in day.values())
+    before = max(0.0, whole - count)
     if count < MIN_FOR_DRIFT or before < MIN_FOR_DRIFT:
-        return Drift(None, count)
+        return Drift(None, count, before)
     psi = 0.0
     for name in CLASSES:
         recent = hour.get(name, {}).get("classified", 0.0)
         older = day.get(name, {}).get("classified", 0.0) - recent
         now, then = (recent + 0.5) / (count + 1.5), (max(older, 0.0) + 0.5) / (before + 1.5)
         psi += (now - then) * math.log(now / then)
-    return Drift(psi, count)
+    return Drift(psi, count, before)
 
 
 def _by_class(snapshot: Snapshot, seconds: float) -> dict[str, Sums]:

@@ -56,7 +56,8 @@ def _mix(context: Context, figures: list[ClassFigures]) -> Markup:
 def _drift(context: Context) -> Markup:
     words, found = context.words, drift(context.snapshot)
     psi = words.ratio(found.psi)
-    text = words(f"drift_{found.level}", psi=psi, min=MIN_FOR_DRIFT)
+    known = found.requests_hour if found.level == "few_hour" else found.requests_before
+    text = words(f"drift_{found.level}", psi=psi, n=words.number(known), min=MIN_FOR_DRIFT)
     level = {"much": "warn", "some": "unsure"}.get(found.level, "plain")
     return el("p", f"{words('drift_title')}: {text}", cls=f"banner {level}")
 

@@ -58,9 +58,17 @@ def test_drift_is_told_by_how_much_the_mix_moved() -> None:
     assert levels == {"none": "none", "much": "much"}
 
 
-def test_few_requests_do_not_tell_drift() -> None:
-    snapshot = Snapshot(at=NOW, slices=slices_of(*mix(5, 5, NOW - 100)))
-    assert drift(snapshot).level == "unknown"
+@pytest.mark.parametrize(
+    ("before", "now", "level"),
+    [(60, 10, "few_hour"), (0, 181, "few_before"), (10, 60, "few_before"), (9, 9, "few_hour")],
+)
+def test_few_requests_do_not_tell_drift_and_where_they_lack_is_said(
+    before: int, now: int, level: str
+) -> None:
+    done = [*mix(0, before, NOW - 20_000), *mix(0, now, NOW - 100)]
+    found = drift(Snapshot(at=NOW, slices=slices_of(*done)))
+    assert (found.level, found.psi) == (level, None)
+    assert (found.requests_before, found.requests_hour) == (before, now)
 
 
 def test_class_figures_and_sources() -> None:

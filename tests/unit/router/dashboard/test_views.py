@@ -13,7 +13,7 @@ from router.dashboard.figures import Snapshot
 from router.dashboard.happening_words import LETTERS
 from router.dashboard.page import Context, page, trouble
 from router.dashboard.report import covered, render
-from router.dashboard.views import classes, decisions, timelines, workers
+from router.dashboard.views import classes, classifier, decisions, timelines, workers
 from router.dashboard.words import Words
 from router.telemetry.happenings import Kind
 from router.telemetry.history_store import Entry
@@ -201,6 +201,19 @@ def test_a_mode_whose_worker_is_gone_does_not_look_like_plain_decoding() -> None
     slices = slices_of(outcome(mode="eagle3", at=NOW - 30), outcome(mode="ar", at=NOW - 30))
     styles = Context(full(slices=slices), Words()).styles("tiny")
     assert len({styles[mode] for mode in ("ar", "mtp-n3", "dflash2-margin", "eagle3")}) == 4
+
+
+@pytest.mark.parametrize(
+    ("seconds_ago", "text"),
+    [
+        (100, "The 23 hours before the last have 0 classified requests"),
+        (20_000, "The last hour has 0 classified requests"),
+    ],
+)
+def test_drift_says_which_hours_have_too_few_requests(seconds_ago: int, text: str) -> None:
+    slices = slices_of(*[outcome(at=NOW - seconds_ago)] * 60)
+    html = classifier.content(Context(full(slices=slices), Words()))
+    assert f"Drift: too early to tell. {text}" in html
 
 
 def test_trouble_is_told_with_the_age_of_the_figures() -> None:
