@@ -69,7 +69,8 @@ TEXTS: Final[Mapping[str, str]] = {
     "not_measured": "not measured",
     "gain_title": "What each mode gains for each class",
     "gain_note": "Decode speed over AR's in the same context and occupancy cells, with its 95 % "
-    "interval. 1.0 is plain decoding. Below 20 answers on either side nothing is shown.",
+    "interval. 1.0 is plain decoding. Below 20 answers on either side nothing is shown; answers of "
+    "up to 16 tokens do not count.",
     "traffic_title": "Where traffic goes, last 24 h",
     "events_title": "What happened",
     "no_events": "Nothing noted yet.",

@@ -262,7 +262,8 @@ def _matrix_cell(
 ) -> MatrixCell:
     own = merged(v for k, v in sums.items() if (k.workload_class, k.mode) == (name, mode))
     steps, requests = own.get("steps", 0.0), own.get("requests", 0.0)
-    length = own.get("decoded_n", 0.0) / steps if steps else None
+    # Slices count answers of a few words too, from which no speed is learned.
+    length = own.get("decoded_n", 0.0) / steps if steps and row is not None else None
     return MatrixCell(name, mode, row, length, requests / total if total else None, requests)
 
 

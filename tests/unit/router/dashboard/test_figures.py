@@ -103,6 +103,14 @@ def test_shares_have_modes_that_no_worker_has_any_more() -> None:
     assert list(found.items()) == [("ar", 0.5), ("eagle3", 0.25), ("remote", 0.25)]
 
 
+def test_answers_of_a_few_words_show_no_length_where_nothing_else_is_measured() -> None:
+    """Their steps are in the slices, but no speed is learned of them: no answers, no figures."""
+    short = outcome("reasoning", mode="mtp-n3", at=NOW - 30, tokens=12)
+    cells = {c.mode: c for c in matrix(full(slices=slices_of(short)), "tiny")[2]}
+    assert cells["mtp-n3"].requests == 1
+    assert cells["mtp-n3"].row is cells["mtp-n3"].mean_length is None
+
+
 def test_a_degraded_workers_mode_keeps_its_column() -> None:
     records = [r for r in full().records if r.name == "code"]
     snapshot = full(records=records, speedups=(speedup("prose", "ar", 1.0),))

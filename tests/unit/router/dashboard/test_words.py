@@ -9,6 +9,8 @@ import pytest
 
 from router.dashboard import english, russian
 from router.dashboard.words import DASH, Words, language_of, zone_of
+from router.telemetry.speeds import MIN_TOKENS
+from router.telemetry.speedups import MIN_ANSWERS
 
 
 def fields(text: str) -> set[str]:
@@ -24,6 +26,12 @@ def test_both_languages_have_the_same_texts_with_the_same_figures() -> None:
 def test_russian_is_russian() -> None:
     same = {k for k, text in russian.TEXTS.items() if text == english.TEXTS[k]}
     assert same <= {"title", "time_utc", "event_state", "confirm_title"}
+
+
+@pytest.mark.parametrize("texts", [english.TEXTS, russian.TEXTS])
+def test_the_note_on_gains_says_which_answers_count(texts) -> None:
+    assert str(MIN_ANSWERS) in texts["gain_note"]
+    assert str(MIN_TOKENS) in texts["gain_note"]
 
 
 @pytest.mark.parametrize(
