@@ -93,6 +93,10 @@ class Words:
         """Time of day."""
         return self._moment(at).strftime("%H:%M:%S" if seconds else "%H:%M")
 
+    def day_and_clock(self, at: float) -> str:
+        """Month, day and time of day, short."""
+        return self._moment(at).strftime("%m-%d %H:%M")
+
     def day(self, at: float) -> str:
         """Date and time of day, with the zone."""
         return self._moment(at).strftime("%Y-%m-%d %H:%M:%S %Z")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from router.dashboard.charts import Look, legend, line_chart
-from router.dashboard.figures import CLASSES
+from router.dashboard.figures import CLASSES, DAY_S
 from router.dashboard.happening_words import happenings_table, marks
 from router.dashboard.markup import Markup, el, join
 from router.dashboard.page import Context, choice, filters, model_choice, section
@@ -14,7 +15,10 @@ from router.dashboard.trends import METRICS, RANGES, lines
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from router.dashboard.words import Words
+
 EVENTS: Final = 50
+_MAX_DIGITS: Final = 5
 _KINDS: Final = ("restart", "state", "gone", "switch", "policy", "alarm", "collapse")
 
 
@@ -80,7 +84,7 @@ def _nothing(context: Context, seconds: int) -> str:
 def _chart(context: Context, name: str, metric: str, seconds: int) -> Markup:
     words, snapshot = context.words, context.snapshot
     found = lines(snapshot, context.model, name, metric, seconds)
-    show = _shown(context, metric)
+    show, styles = _shown(context, metric), context.styles(context.model)
     latest = ", ".join(
         f"{context.mode_name(line.name)} {show(line.last)}"
         for line in found
@@ -89,8 +93,7 @@ def _chart(context: Context, name: str, metric: str, seconds: int) -> Markup:
     title = words(f"metric_{metric}")
     latest = latest or words("chart_empty")
     label = words("chart_label", metric=title, latest=latest, **{"class": name})
-    styles = context.styles(context.model)
-    look = Look(show, lambda at: words.clock(at, seconds=False), styles, context.mode_name)
+    look = Look(_tick(context, metric), _clock(words, seconds), styles, context.mode_name)
     span = (snapshot.at - seconds, snapshot.at)
     svg = line_chart(found, span, look, label=label, marks=marks(context, name))
     return el("figure", el("figcaption", name), svg)
@@ -103,3 +106,24 @@ def _shown(context: Context, metric: str) -> Callable[[float], str]:
     if metric == "ttft":
         return lambda value: words.number(value, 2)
     return lambda value: words.number(value, 0 if value >= 100 or value == int(value) else 1)
+
+
+def _tick(context: Context, metric: str) -> Callable[[float], str]:
+    """A value on the axis, whole: rounded, the steps between the lines would differ."""
+    words = context.words
+    if metric == "acceptance":
+        return lambda value: words.percent(value, _digits(100 * value))
+    return lambda value: words.number(value, _digits(value))
+
+
+def _digits(value: float) -> int:
+    return next(
+        (d for d in range(_MAX_DIGITS) if math.isclose(round(value, d), value)), _MAX_DIGITS
+    )
+
+
+def _clock(words: Words, seconds: int) -> Callable[[float], str]:
+    """A time on the axis: over days the time of day alone names no moment."""
+    if seconds > DAY_S:
+        return words.day_and_clock
+    return lambda at: words.clock(at, seconds=False)

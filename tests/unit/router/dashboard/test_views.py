@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -187,6 +188,30 @@ def test_requests_that_reached_no_worker_have_a_name_and_a_look_where_they_count
     assert f"<title>{name}</title>" in html["requests"]
     assert name not in html["speed"] + html["ttft"]
     assert "none" not in html["requests"] + html["speed"] + html["ttft"]
+
+
+def ticks(html: str) -> list[str]:
+    """The texts on the axes of the first chart: values upwards, then times."""
+    return re.findall(r'class="tick [a-z]+">([^<]+)<', html.partition("</svg>")[0])
+
+
+@pytest.mark.parametrize(
+    ("count", "values"),
+    [(1, ["0", "0.25", "0.5", "0.75", "1"]), (21, ["0", "6.25", "12.5", "18.75", "25"])],
+)
+def test_steps_of_an_axis_are_equal_as_written(count: int, values: list[str]) -> None:
+    done = [outcome("structured", mode="ar", at=NOW - 30)] * count
+    html = timelines.charts(Context(full(slices=slices_of(*done)), Words()), "requests", 3600)
+    found = ticks(html.partition("<figure>")[2])
+    assert found[:5] == values
+
+
+def test_a_week_of_an_axis_has_dates() -> None:
+    context = Context(full(), Words())
+    week = timelines.charts(context, "speed", 7 * 86_400).partition("<figure>")[2]
+    day = timelines.charts(context, "speed", 86_400).partition("<figure>")[2]
+    assert ticks(week)[5:] == ["11-07 22:20", "11-10 06:20", "11-12 14:20", "11-14 22:20"]
+    assert ticks(day)[5:] == ["22:20", "06:20", "14:20", "22:20"]
 
 
 def test_a_figure_that_no_request_tells_is_not_a_lack_of_requests() -> None:
