@@ -27,6 +27,13 @@ SIGNS: Final[Mapping[WorkerState, str]] = {
     WorkerState.FAILED: "✖",
     WorkerState.STOPPED: "◼",
 }
+_DOWN: Final = (
+    WorkerState.BACKOFF,
+    WorkerState.QUARANTINED,
+    WorkerState.FAILED,
+    WorkerState.STOPPED,
+)
+"""No process runs; the record keeps when the last one started."""
 
 
 def content(context: Context) -> Markup:
@@ -95,6 +102,7 @@ def _facts(context: Context, record: WorkerRecord) -> list[tuple[str, Any]]:
         mode = f"{mode} ({words('asked_mode', mode=record.mode)})"
     busy = in_flight(context.snapshot, record.name)
     loading = record.state in (WorkerState.STARTING, WorkerState.LOADING)
+    up = record.state not in _DOWN and record.started_at
     return [
         ("model", record.model),
         ("mode", mode),
@@ -102,7 +110,7 @@ def _facts(context: Context, record: WorkerRecord) -> list[tuple[str, Any]]:
         ("context", words.number(record.context)),
         ("restarts", words.number(record.restarts)),
         ("last_crash", _last_crash(context, record)),
-        ("uptime", words.moment(record.started_at) if record.started_at else None),
+        ("uptime", words.moment(record.started_at) if up else None),
         ("host", f"{record.host} (pid {record.pid})" if record.pid else record.host),
         ("build", record.build),
         ("gpu_memory", _gigabytes(context, record.gpu_memory_bytes)),

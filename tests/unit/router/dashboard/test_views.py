@@ -104,6 +104,22 @@ def test_orders_are_offered_to_operators_only_and_fit_the_state() -> None:
     assert Verb.DRAIN not in workers.verbs(record("code", state=WorkerState.LOADING))
 
 
+@pytest.mark.parametrize(
+    ("state", "up"),
+    [
+        (WorkerState.READY, True),
+        (WorkerState.DRAINING, True),
+        (WorkerState.BACKOFF, False),
+        (WorkerState.STOPPED, False),
+    ],
+)
+def test_a_worker_that_does_not_run_is_not_up_since_its_last_start(
+    state: WorkerState, up: bool
+) -> None:
+    one = record("code", state=state, started_at=NOW - 60)
+    assert ("Up since" in workers.content(Context(full(records=(one,)), Words()))) is up
+
+
 def test_what_became_of_an_order_is_told_in_fixed_words() -> None:
     query = {"told": "sent", "verb": "drain", "worker": "code", "heard": "2"}
     assert "Drain was sent to code; 2 agent(s)" in workers.content(
