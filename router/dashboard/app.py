@@ -228,6 +228,8 @@ class Dashboard:
 
 def _answer(request: Request, context: Context, view: str, content: Markup) -> Response:
     """A whole page, or its content alone for the refreshing script; unchanged content is a 304."""
+    if not context.snapshot.at:  # never read: "no worker" and zeros would be guesses
+        content = el("h1", context.words(f"view_{view}"))
     body = join([trouble(context), content])
     if "part" not in request.query_params:
         return _html(page(context, view, body))

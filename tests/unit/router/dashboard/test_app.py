@@ -9,6 +9,8 @@ import pytest
 
 from router.dashboard.access import COOKIE, Doorkeeper
 from router.dashboard.app import Dashboard
+from router.dashboard.figures import Snapshot
+from router.dashboard.page import VIEWS
 from tests.fakes.gateway import HandClock
 from tests.fakes.snapshots import full
 from workers.registry import RegistryUnavailable
@@ -199,3 +201,16 @@ async def test_missing_pages_and_broken_ones(client: httpx.AsyncClient, source: 
     assert answer.status_code == 500
     assert "could not be made" in answer.text
     assert "Traceback" not in answer.text
+
+
+@pytest.mark.parametrize("path", VIEWS.values())
+async def test_before_redis_was_read_nothing_is_said_of_workers_and_requests(
+    client: httpx.AsyncClient, source: Standing, path: str
+) -> None:
+    await sign_in(client)
+    source.snapshot = Snapshot(at=0.0, trouble="connection refused")
+    text = (await client.get(path)).text
+    assert "nothing to show yet" in text
+    assert text.count("<h1>") == 1
+    for guess in ("No worker", "No requests", "Nothing to change", "Requests per second"):
+        assert guess not in text
