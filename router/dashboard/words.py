@@ -63,6 +63,10 @@ class Words:
             return text.replace(",", "\u00a0").replace(".", ",")
         return text
 
+    def signed(self, value: float) -> str:
+        """A weight: two digits and always its sign."""
+        return f"{'−' if value < 0 else '+'}{self.number(abs(value), 2)}"
+
     def ratio(self, value: float | None) -> str:
         """A speed-up: two digits."""
         return self.number(value, 2)

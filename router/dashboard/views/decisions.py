@@ -199,15 +199,14 @@ def _grounds(context: Context, grounds: Mapping[str, Any] | None) -> Sequence[Ma
         return (el("p", words("none"), cls="empty"),)
     names = [str(name) for name in WorkloadClass]
     rows = [
-        (el("code", item["name"]), *[f"{item['weights'].get(name, 0.0):+.2f}" for name in names])
+        (
+            el("code", item["name"]),
+            *[words.signed(item["weights"].get(name, 0.0)) for name in names],
+        )
         for item in grounds["contributions"]
     ]
     weighed = table(words("grounds"), [words("feature"), *names], rows, numeric=range(1, 4))
-    return (
-        el("p", words("grounds_note"), cls="note"),
-        weighed,
-        facts(context, grounds["features"]),
-    )
+    return (el("p", words("grounds_note"), cls="note"), weighed)
 
 
 def facts(context: Context, values: Mapping[str, Any]) -> Markup:

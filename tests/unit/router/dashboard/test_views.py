@@ -171,12 +171,15 @@ def test_one_decision_shows_what_the_classifier_went_by() -> None:
         "contributions": [{"name": "lead:WRITE>code", "weights": weights}],
     }
     one = entry(1, outcome())
-    html = decisions.detail(context, one._replace(row=one.row | {"grounds": grounds}))
-    balanced(html)
+    one = one._replace(row=one.row | {"grounds": grounds})
+    html = balanced(decisions.detail(context, one))
     assert "lead:WRITE&gt;code" in html
     assert "+2.50" in html
     assert "What the classifier saw" in html
-    assert "n_messages" in html
+    assert html.count("n_messages") == 1
+    assert "−1.00" in html
+    russian = decisions.detail(replace(context, words=Words("ru")), one)
+    assert "+2,50" in russian
     assert "False" not in html  # a person reads "no"
 
 
