@@ -98,7 +98,7 @@ def _cell(snapshot: Snapshot, model: str, cell: MatrixCell) -> Iterator[Advice]:
 
 
 def _best(model: str, measured: list[MatrixCell]) -> Iterator[Advice]:
-    """The mode whose whole interval is above AR's speed, the highest first."""
+    """The surest gain: the mode whose interval ends highest above AR; is it the fastest, too?"""
     gains = [
         (c.row.ci_low, c) for c in measured if c.row is not None and (c.row.ci_low or 0.0) > 1.0
     ]
@@ -109,7 +109,9 @@ def _best(model: str, measured: list[MatrixCell]) -> Iterator[Advice]:
     if row is not None:
         values = {"speedup": row.speedup, "low": row.ci_low, "high": row.ci_high, "n": row.n}
         names = {"model": model, "class": cell.workload_class, "mode": cell.mode}
-        yield Advice("good", "advice_best", names | values)
+        fastest = max((c.row.speedup or 0.0) for c in measured if c.row is not None)
+        key = "advice_best" if row.speedup == fastest else "advice_surest"
+        yield Advice("good", key, names | values)
 
 
 def _baseline(snapshot: Snapshot, model: str) -> Iterator[Advice]:
@@ -132,7 +134,8 @@ def _idle(snapshot: Snapshot, model: str) -> Iterator[Advice]:
     if total < MIN_REQUESTS:
         return
     for record in snapshot.records:
-        share = by_mode.get(record.effective_mode, 0.0) / total
+        modes = {record.effective_mode, *(arm.mode for arm in record.arms)}
+        share = sum(by_mode.get(mode, 0.0) for mode in modes) / total
         if record.model == model and record.state.serves and share < IDLE_SHARE:
             values = {"worker": record.name, "mode": record.effective_mode, "share": share}
             yield Advice("note", "advice_idle", values | {"requests": total})

@@ -50,6 +50,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "back": "Back",
     "no_workers": "No worker is registered. Start an agent, or “specroute up”.",
     "no_traffic": "No requests in this time yet. Send one, and it shows here within seconds.",
+    "none_served": "No request of this time reached a worker.",
     "no_gateway": "No gateway has reported in the last ten seconds.",
     "healthy": "All is well: {up} of {all} workers serve.",
     "unhealthy": "{up} of {all} workers serve.",
@@ -223,6 +224,8 @@ TEXTS: Final[Mapping[str, str]] = {
     "({low}–{high}, {n} answers): send it to AR when the worker is busy.",
     "advice_best": "{class} ({model}) is fastest in {mode}: {speedup} × AR "
     "({low}–{high}, {n} answers).",
+    "advice_surest": "{class} ({model}) gains most surely in {mode}: {speedup} × AR "
+    "({low}–{high}, {n} answers); another mode may be faster, but is known less well.",
     "advice_baseline": "{model} has {n} AR answers; {missing} more are needed before any speed-up "
     "can be told.",
     "advice_idle": "{worker} ({mode}) got {share} of {requests} requests in 24 h: its memory "

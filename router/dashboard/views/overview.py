@@ -125,7 +125,7 @@ def traffic(context: Context) -> Markup:
         if by_mode:
             items = [_share(context, mode, part, styles) for mode, part in by_mode.items()]
             parts.append(el("div", el("h3", name), el("ul", items, cls="shares"), cls="share"))
-    body = el("div", parts, cls="columns") if parts else _empty(context)
+    body = el("div", parts, cls="columns") if parts else el("p", _nothing(context), cls="empty")
     return section(context.words("traffic_title"), body)
 
 
@@ -134,5 +134,7 @@ def _share(context: Context, mode: str, share: float, styles: dict[str, int]) ->
     return el("li", el("span", text), bar(share, styles.get(mode, 0), text))
 
 
-def _empty(context: Context) -> Markup:
-    return el("p", context.words("no_traffic"), cls="empty")
+def _nothing(context: Context) -> str:
+    """Why no mode has a share: no requests, or none that a worker served."""
+    asked = any(s.model == context.model for s in context.snapshot.sums(DAY_S))
+    return context.words("none_served" if asked else "no_traffic")

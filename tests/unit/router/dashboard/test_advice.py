@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from router.core import Status
@@ -11,6 +13,7 @@ from router.dashboard.words import LANGUAGES, Words
 from tests.fakes.gateway import record
 from tests.fakes.outcomes import outcome
 from tests.fakes.snapshots import NOW, cell, full, slices_of, speedup
+from workers.arms import Arm
 from workers.state import WorkerState
 
 
@@ -42,6 +45,27 @@ def test_the_best_mode_of_a_class() -> None:
         ("prose", "mtp-n3"),
         ("structured", "dflash2-margin"),
     }
+
+
+def test_a_mode_is_not_called_fastest_beside_a_higher_figure() -> None:
+    """The classes page shows 2.0 ×, though of 20 answers: the sentence must not deny it."""
+    rows = (
+        speedup("prose", "ar", 1.0),
+        speedup("prose", "mtp-n3", 1.25),
+        speedup("prose", "dflash2-margin", 2.0, ci_low=1.02, ci_high=3.9, n=20.0),
+    )
+    found = [item for item in advise(full(speedups=rows)) if item.level == "good"]
+    assert [(item.key, item.values["mode"]) for item in found] == [("advice_surest", "mtp-n3")]
+    for language in LANGUAGES:
+        assert "{" not in sentence(Words(language), found[0])
+
+
+def test_a_worker_that_serves_by_its_shorter_drafts_is_not_idle() -> None:
+    many = slices_of(*[outcome(mode="mtp-n3", at=NOW - 30)] * 250)
+    arms = (Arm("mtp-n3", 3),)
+    long = record("long", mode="mtp-n7", effective_mode="mtp-n7", arms=arms)
+    assert "advice_idle" not in keys(full(records=(long,), slices=many))
+    assert "advice_idle" in keys(full(records=(replace(long, arms=()),), slices=many))
 
 
 def test_missing_baseline_broken_worker_queue_and_idle_worker() -> None:

@@ -14,7 +14,7 @@ from router.dashboard.figures import Snapshot
 from router.dashboard.happening_words import LETTERS
 from router.dashboard.page import Context, page, trouble
 from router.dashboard.report import covered, render
-from router.dashboard.views import classes, classifier, decisions, timelines, workers
+from router.dashboard.views import classes, classifier, decisions, overview, timelines, workers
 from router.dashboard.words import Words
 from router.telemetry.happenings import Kind
 from router.telemetry.history_store import Entry
@@ -231,6 +231,13 @@ def test_a_week_of_an_axis_has_dates() -> None:
     day = timelines.charts(context, "speed", 86_400).partition("<figure>")[2]
     assert ticks(week)[5:] == ["11-07 22:20", "11-10 06:20", "11-12 14:20", "11-14 22:20"]
     assert ticks(day)[5:] == ["22:20", "06:20", "14:20", "22:20"]
+
+
+def test_requests_that_were_all_refused_are_not_no_requests() -> None:
+    refused = outcome(worker="", mode="", at=NOW - 30, decision=None, status=Status.SHED)
+    html = overview.traffic(Context(full(slices=slices_of(refused)), Words()))
+    assert "No request of this time reached a worker" in html
+    assert "No requests in this time" in overview.traffic(Context(full(slices={}), Words()))
 
 
 def test_a_figure_that_no_request_tells_is_not_a_lack_of_requests() -> None:
