@@ -106,13 +106,21 @@ class Reloader:
                 continue
             self._content = content
             self.told.clear()
-            try:
-                specs = _chosen(load_config(self._path, self._environ), self._names)
-            except (ConfigError, click.UsageError) as error:
-                log.error("config_refused", reason=str(error))
-                continue
-            log.info("config_reloaded", workers=[spec.name for spec in specs])
-            await agent.reload(specs)
+            specs = self._specs()
+            if specs is not None:
+                log.info("config_reloaded", workers=[spec.name for spec in specs])
+                await agent.reload(specs)
+
+    def _specs(self) -> tuple[WorkerSpec, ...] | None:
+        """What the file asks for now; None if it cannot be used, which is logged."""
+        try:
+            return _chosen(load_config(self._path, self._environ), self._names)
+        except (ConfigError, click.UsageError) as error:
+            log.error("config_refused", reason=str(error))
+        except Exception as error:
+            # A fault of ours in reading a file must not end workers that serve.
+            log.exception("config_refused", reason=f"reading it failed: {error!r}")
+        return None
 
 
 async def _run(

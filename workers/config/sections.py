@@ -32,9 +32,9 @@ def _model_name(value: Any) -> str:
 
 
 def _mode_name(value: Any) -> str:
-    if value not in MODES:
-        raise ValueError(f"there is no mode {value!r}|{suggestion(str(value), MODES)}")
-    return str(value)
+    if not isinstance(value, str) or value not in MODES:  # a list cannot be looked up
+        raise ValueError(f"there is no mode {value!r:.60}|{suggestion(str(value), MODES)}")
+    return value
 
 
 def _switch(value: Any) -> Any:
@@ -82,7 +82,12 @@ def _http_url(value: Any) -> str | None:
 
 
 def _path(value: Any) -> Any:
-    return (Path(value).expanduser() if value else None) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    try:
+        return Path(value).expanduser() if value else None
+    except RuntimeError as error:  # pydantic knows ValueError only
+        raise ValueError("must be a path; its ~ names nobody of this host") from error
 
 
 _STRING = WithJsonSchema({"type": "string"})
@@ -110,6 +115,7 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 Positive = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
+VariableName = Annotated[str, Field(pattern="^[^=]+$")]  # else no process can be started with it
 
 
 class Section(BaseModel):
@@ -254,7 +260,7 @@ class WorkerSection(Section):
     load_timeout: Positive = 1800.0
     acceptance_floor: Share = 0.05
     args: tuple[str, ...] = ()
-    env: dict[str, str] = Field(default_factory=dict)
+    env: dict[VariableName, str] = Field(default_factory=dict)
 
 
 class RoutingSection(Section):

@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
+from workers.config.nodes import Text, read_text
 from workers.config.problems import Finding, Location, Problem
 
 if TYPE_CHECKING:
@@ -51,57 +50,27 @@ def read_source(path: Path | None, environ: Mapping[str, str]) -> Source:
 
 def _read_file(source: Source, path: Path) -> None:
     try:
-        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+        text = path.read_bytes().decode("utf-8")
     except OSError as error:
         source.findings.append(
             Finding((), f"cannot be read: {error.strerror}", "give the path of a readable file")
         )
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        source.lines[()] = mark.line + 1 if mark else 1
-        reason = getattr(error, "problem", None) or str(error)
-        source.findings.append(Finding((), f"is not YAML: {reason}", _yaml_fix(path, mark)))
+    except UnicodeDecodeError as error:
+        source.lines[()] = error.object.count(b"\n", 0, error.start) + 1
+        message = f"is not text in UTF-8: {error.reason}"
+        source.findings.append(Finding((), message, "save it as UTF-8"))
     else:
-        data = {} if node is None else _data(source, node, ())
-        if isinstance(data, dict):
-            source.data = data
-        else:
-            fix = "start it with a section, such as `models:`"
-            source.findings.append(Finding((), "must be sections with keys", fix))
+        _take_in(source, read_text(text))
 
 
-def _yaml_fix(path: Path, mark: yaml.Mark | None) -> str:
-    """The usual causes; a variable inside braces is the one that is hard to see."""
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    if mark is not None and mark.line < len(lines) and "${" in lines[mark.line]:
-        return "put quotes around a ${VARIABLE} that stands inside { } or [ ]"
-    return "correct the indentation, quotes or brackets at or just above this line"
-
-
-def _data(source: Source, node: yaml.Node, at: Location) -> Any:
-    """A node as plain data; notes its line, and keys that are written twice."""
-    source.lines.setdefault(at, node.start_mark.line + 1)
-    if isinstance(node, yaml.MappingNode):
-        return _mapping(source, node, at)
-    if isinstance(node, yaml.SequenceNode):
-        return [_data(source, item, (*at, i)) for i, item in enumerate(node.value)]
-    return yaml.SafeLoader("").construct_object(node)
-
-
-def _mapping(source: Source, node: yaml.MappingNode, at: Location) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    for key_node, value_node in node.value:
-        key = str(getattr(key_node, "value", ""))
-        location = (*at, key)
-        if key in result:
-            line = key_node.start_mark.line + 1
-            message = f"`{key}` is written twice, here and on line {source.lines[location]}"
-            source.lines[*location, "twice"] = line
-            finding = Finding((*location, "twice"), message, "keep one of them")
-            source.findings.append(finding)
-        source.lines[location] = key_node.start_mark.line + 1
-        result[key] = _data(source, value_node, location)
-    return result
+def _take_in(source: Source, text: Text) -> None:
+    source.lines |= text.lines
+    source.findings += text.findings
+    if isinstance(text.data, dict):
+        source.data = text.data
+    elif not text.findings:
+        fix = "start it with a section, such as `models:`"
+        source.findings.append(Finding((), "must be sections with keys", fix))
 
 
 def _expanded(source: Source, at: Location, value: Any, environ: Mapping[str, str]) -> Any:
@@ -137,28 +106,31 @@ def _override(source: Source, environ: Mapping[str, str]) -> None:
 def _set(source: Source, parts: list[str], text: str, variable: str) -> None:
     holder: Any = source.data
     location: Location = ()
-    for part in parts[:-1]:
-        step = _step(holder, part)
+    for left, part in zip(range(len(parts) - 1, -1, -1), parts, strict=True):
+        step = _step(holder, part, last=not left)
         if step is None:
             fix = "use the name or the index of an entry that the file has"
             source.origins[variable,] = variable
             source.findings.append(Finding((variable,), f"overrides nothing: no {part!r}", fix))
             return
         location = (*location, step)
-        holder = holder[step]
-    holder[parts[-1]] = _value(text)
-    source.origins[*location, parts[-1]] = variable
+        if left:
+            holder = holder[step]
+    holder[location[-1]] = _value(text)
+    source.origins[location] = variable
 
 
-def _step(holder: Any, part: str) -> str | int | None:
+def _step(holder: Any, part: str, *, last: bool) -> str | int | None:
     """The key or index that an override's part means; makes missing sections."""
     if isinstance(holder, list):
         names = [str(i.get("name", "")) if isinstance(i, dict) else "" for i in holder]
         lowered = [name.lower().replace("-", "_") for name in names]
         if part in lowered:
             return lowered.index(part)
-        return int(part) if part.isdigit() and int(part) < len(holder) else None
-    if not isinstance(holder.get(part), dict | list):
+        return int(part) if part.isdecimal() and int(part) < len(holder) else None
+    if not isinstance(holder, dict):
+        return None
+    if not last and not isinstance(holder.get(part), dict | list):
         holder[part] = {}
     return part
 
@@ -167,10 +139,8 @@ def _value(text: str) -> Any:
     """Lists and maps are written as in YAML; a scalar stays text until its type is known."""
     if text.strip()[:1] not in ("[", "{"):
         return text
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError:
-        return text
+    read = read_text(text)
+    return text if read.findings else read.data
 
 
 def without(data: Any, locations: Iterable[Location]) -> None:

@@ -6,9 +6,11 @@ import asyncio
 import json
 import subprocess
 import sys
+from contextlib import asynccontextmanager
 
 import pytest
 from click.testing import CliRunner
+from structlog.testing import capture_logs
 
 from tests.support.waiting import until
 from workers.__main__ import Reloader, agent
@@ -78,13 +80,21 @@ class _Agent:
         self.told.append([spec.name for spec in specs])
 
 
-async def test_a_changed_file_is_read_again_and_a_broken_one_refused(tmp_path, monkeypatch):
+@asynccontextmanager
+async def following(path, monkeypatch):
+    """A Reloader that looks often, and what it tells."""
     monkeypatch.setattr("workers.__main__._LOOK_S", 0.02)
-    path = tmp_path / "c.yaml"
-    path.write_text(CONFIG)
     reloader, stand_in = Reloader(path, {}, ()), _Agent()
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(reloader.run(stand_in))
+        yield reloader, stand_in
+        running.cancel()
+
+
+async def test_a_changed_file_is_read_again_and_a_broken_one_refused(tmp_path, monkeypatch):
+    path = tmp_path / "c.yaml"
+    path.write_text(CONFIG)
+    async with following(path, monkeypatch) as (reloader, stand_in):
         reloader.told.set()  # as SIGHUP does, with nothing changed
         await until(lambda: stand_in.told == [["a", "b"]])
         path.write_text(CONFIG.replace("name: b", "nam: b"))
@@ -92,5 +102,41 @@ async def test_a_changed_file_is_read_again_and_a_broken_one_refused(tmp_path, m
         path.unlink()
         path.write_text(CONFIG.replace("name: b", "name: c"))
         await until(lambda: len(stand_in.told) > 1)
-        running.cancel()
     assert stand_in.told == [["a", "b"], ["a", "c"]]
+
+
+async def test_no_file_ends_the_reloader(tmp_path, monkeypatch):
+    path = tmp_path / "c.yaml"
+    path.write_text(CONFIG)
+    async with following(path, monkeypatch) as (reloader, stand_in):
+        with capture_logs() as logs:
+            for text in (
+                CONFIG.replace("name: b,", "name: b, mode: [mtp-n3],"),
+                CONFIG + "learning: !include x.yaml\n",
+                CONFIG + "learning: &a [*a]\n",
+                CONFIG + "learning: " + "[" * 900 + "]" * 900,
+                CONFIG + "learning: 2026-02-30\n",
+            ):
+                path.write_text(text)
+                await until(lambda: reloader._content == path.read_bytes())
+            path.write_text(CONFIG.replace("name: b", "name: c"))
+            await until(lambda: stand_in.told == [["a", "c"]])
+    assert {line["event"] for line in logs} == {"config_refused", "config_reloaded"}
+    assert not any(line.get("exc_info") for line in logs)
+
+
+async def test_a_fault_of_ours_in_reading_ends_nothing_either(tmp_path, monkeypatch):
+    path = tmp_path / "c.yaml"
+    path.write_text(CONFIG)
+
+    def faulty(*_):
+        raise RecursionError("too deep")
+
+    async with following(path, monkeypatch) as (reloader, stand_in):
+        with monkeypatch.context() as broken, capture_logs() as logs:
+            broken.setattr("workers.__main__.load_config", faulty)
+            reloader.told.set()
+            await until(lambda: logs)
+        reloader.told.set()
+        await until(lambda: stand_in.told == [["a", "b"]])
+    assert (logs[0]["event"], logs[0]["exc_info"]) == ("config_refused", True)

@@ -92,6 +92,11 @@ def test_unknown_keys_name_the_nearest_and_their_line(tmp_path):
         ("server: 5", "`server` cannot be 5", "dictionary"),
         ("[1, 2]", "must be sections", "models"),
         ("a: [", "is not YAML", "brackets"),
+        ("workers: [{name: a, model: m, mode: [mtp-n3]}]", "no mode ['mtp-n3']", "`mtp-n3`"),
+        ("workers: [{name: a, model: m, mode: {}}]", "there is no mode {}", "use one of"),
+        ("models: [{name: m, target: ~noone/x}]", "`models[0].target`", "its ~ names nobody"),
+        ("workers: [{name: a, model: m, env: {A=B: x}}]", "`workers[0].env.A=B`", "match"),
+        ("learning: 2026-02-30", "`learning` looks like a YAML timestamp", "quotes around it"),
         ("server: {port: '${PORT}'}", "the environment has no PORT", "export PORT"),
         ("server: {port: ${PORT}}", "is not YAML", "put quotes around"),
         (
@@ -147,6 +152,13 @@ def test_load_raises_with_all_of_them(tmp_path):
 def test_a_file_that_cannot_be_read(tmp_path):
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
         load_config(tmp_path / "absent.yaml", {})
+
+
+def test_a_file_that_is_no_text(tmp_path):
+    path = tmp_path / "c.yaml"
+    path.write_bytes(b"models: []\nserver: {host: \xff}\n")
+    with pytest.raises(ConfigError, match=r"c\.yaml:2: is not text in UTF-8"):
+        load_config(path, {})
 
 
 def test_variables_are_expanded_in_values_of_any_depth(tmp_path):
