@@ -55,7 +55,7 @@ def agent(path: Path, names: tuple[str, ...], state_dir: Path, drain_timeout: fl
       specroute agent -c specroute.yaml --worker code --worker prose
 
     A changed file is read again (at once on SIGHUP): workers that changed are drained and replaced
-    one by one, the others are not touched.
+    one by one, the others are not touched. A file with problems, or without `workers`, is refused.
     """
     environ = dict(os.environ)  # noqa: TID251 - handed to the config's reader and to the workers
     try:
@@ -86,6 +86,7 @@ class Reloader:
         self._path = path
         self._environ = environ
         self._names = names
+        self._content = b""
         self._content = self._read()
         self.told = asyncio.Event()
 
@@ -114,7 +115,13 @@ class Reloader:
     def _specs(self) -> tuple[WorkerSpec, ...] | None:
         """What the file asks for now; None if it cannot be used, which is logged."""
         try:
-            return _chosen(load_config(self._path, self._environ), self._names)
+            config = load_config(self._path, self._environ)
+            if "workers" not in config.model_fields_set:
+                # An empty file is what an editor or a full disk leaves for a moment.
+                raise click.UsageError(
+                    f"{self._path}: has no `workers`; write `workers: []` to remove the last one"
+                )
+            return _chosen(config, self._names)
         except (ConfigError, click.UsageError) as error:
             log.error("config_refused", reason=str(error))
         except Exception as error:

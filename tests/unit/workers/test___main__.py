@@ -125,6 +125,20 @@ async def test_no_file_ends_the_reloader(tmp_path, monkeypatch):
     assert not any(line.get("exc_info") for line in logs)
 
 
+@pytest.mark.parametrize("text", ["", " \n\n", "# nothing yet\n", "auth: {cluster_secret: s}\n"])
+async def test_a_file_without_workers_is_refused(tmp_path, monkeypatch, text):
+    path = tmp_path / "c.yaml"
+    path.write_text(CONFIG)
+    async with following(path, monkeypatch) as (_, stand_in):
+        with capture_logs() as logs:
+            path.write_text(text)
+            await until(lambda: logs)
+        assert (logs[0]["event"], stand_in.told) == ("config_refused", [])
+        assert logs[0]["reason"].endswith("write `workers: []` to remove the last one")
+        path.write_text("workers: []\n")
+        await until(lambda: stand_in.told == [[]])
+
+
 async def test_a_fault_of_ours_in_reading_ends_nothing_either(tmp_path, monkeypatch):
     path = tmp_path / "c.yaml"
     path.write_text(CONFIG)
