@@ -98,19 +98,21 @@ class Reloader:
 
     async def run(self, agent: Agent) -> None:
         """For ever; a file with problems is reported, and the workers stay as they are."""
-        while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK_S):
-                    await self.told.wait()
-            content = self._read()
-            if content == self._content and not self.told.is_set():
-                continue
-            self._content = content
-            self.told.clear()
-            specs = self._specs()
-            if specs is not None:
-                log.info("config_reloaded", workers=[spec.name for spec in specs])
-                await agent.reload(specs)
+        async with asyncio.TaskGroup() as reloads:
+            while True:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_LOOK_S):
+                        await self.told.wait()
+                content = self._read()
+                if content == self._content and not self.told.is_set():
+                    continue
+                self._content = content
+                self.told.clear()
+                specs = self._specs()
+                if specs is not None:
+                    log.info("config_reloaded", workers=[spec.name for spec in specs])
+                    # Not awaited: it may take hours, and a correction is for the agent to order.
+                    reloads.create_task(agent.reload(specs))
 
     def _specs(self) -> tuple[WorkerSpec, ...] | None:
         """What the file asks for now; None if it cannot be used, which is logged."""

@@ -6,7 +6,6 @@ The registry may be away for a while: workers go on, and their records follow wh
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 import socket
 from contextlib import aclosing
@@ -104,8 +103,11 @@ class Agent:
         )
         self._host = host
         self._workers: dict[str, Supervisor | Attached] = {}
+        self._present: dict[str, WorkerSpec] = {}  # what each of them runs as
         self._lives: dict[str, asyncio.Task[None]] = {}
         self._reloading = asyncio.Lock()
+        self._outdated = asyncio.Event()  # of the latest reload: set when a newer one comes
+        self._awaited: dict[str, float] = {}  # by name: replaced, and until when it may load
         self._ending = False  # told to stop: nothing is begun any more
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -131,33 +133,57 @@ class Agent:
             return
         kind = Supervisor if spec.managed else Attached
         worker = self._workers[spec.name] = kind(spec, self._host, self._publish)
+        self._present[spec.name] = spec
         self._lives[spec.name] = self._family.create_task(worker.run(start=start))
 
     async def reload(self, specs: Sequence[WorkerSpec]) -> None:
-        """Another configuration: only workers that changed are drained and replaced, one by one."""
+        """Another configuration: only workers that changed are drained and replaced, one by one.
+
+        A newer one is taken at once: it ends this one's waits and goes on from what is there.
+        """
+        self._outdated.set()
+        outdated = self._outdated = asyncio.Event()
         async with self._reloading:
-            changes = difference(self._specs, specs)
+            if outdated.is_set():
+                return
+            changes = difference(tuple(self._present.values()), specs)
             self._specs = tuple(specs)
             for spec in changes.adopted:
                 self._workers[spec.name].adopt(spec)
+                self._present[spec.name] = spec
             resident = resident_at_start(self._specs)
             for spec in changes.new:
                 self._begin(spec, start=spec.name in resident)
             for name in changes.gone:
+                if outdated.is_set():
+                    return
                 await self._retire(name)
                 await self._forget(name)
-            for spec in changes.changed:
-                started = spec.name in self._running()
-                await self._retire(spec.name)
-                self._begin(spec, start=started)
-                if started and not self._ending:
-                    await self._settled(spec)
+            await self._replace(changes.changed, outdated)
+
+    async def _replace(self, specs: Sequence[WorkerSpec], outdated: asyncio.Event) -> None:
+        """What does not serve first, as nobody misses it; then one serving worker at a time."""
+        for spec in sorted(specs, key=self._serves):
+            if self._serves(spec):
+                await self._settled(outdated)
+            if outdated.is_set():
+                return
+            started = spec.name in self._awaited or spec.name in self._running()
+            await self._retire(spec.name)
+            self._begin(spec, start=started)
+            if started and spec.name in self._workers:  # else the agent is ending
+                self._awaited[spec.name] = self._clock.monotonic() + spec.load_timeout
+        await self._settled(outdated)
+
+    def _serves(self, spec: WorkerSpec) -> bool:
+        return self._workers[spec.name].status.state.serves
 
     async def _retire(self, name: str) -> None:
         """Drained and ended."""
         self._workers[name].stop()
         await asyncio.wait([self._lives.pop(name)])
-        del self._workers[name]
+        self._awaited.pop(name, None)
+        del self._workers[name], self._present[name]
 
     async def _forget(self, name: str) -> None:
         self._changed.pop(name, None)
@@ -166,13 +192,19 @@ class Agent:
         except RegistryUnavailable as error:
             log.warning("registry_unavailable", reason=str(error))
 
-    async def _settled(self, spec: WorkerSpec) -> None:
-        """Until it serves or has failed: the next one must not leave before."""
-        status = self._workers[spec.name].status
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(spec.load_timeout):
-                while not (self._ending or status.state in _SETTLED):  # noqa: ASYNC110
-                    await asyncio.sleep(0.1)
+    async def _settled(self, outdated: asyncio.Event) -> None:
+        """Until each replaced worker serves or has failed: the next one must not leave before."""
+        if self._unsettled():
+            log.info("reload_waits", workers=self._unsettled())
+        while self._unsettled() and not (self._ending or outdated.is_set()):  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+
+    def _unsettled(self) -> list[str]:
+        now = self._clock.monotonic()
+        for name, until in tuple(self._awaited.items()):
+            if now >= until or self._workers[name].status.state in _SETTLED:
+                del self._awaited[name]
+        return list(self._awaited)
 
     async def _pass_on(self, stop: asyncio.Event) -> None:
         await stop.wait()

@@ -75,9 +75,12 @@ class _Agent:
 
     def __init__(self) -> None:
         self.told: list[list[str]] = []
+        self.done = asyncio.Event()
+        self.done.set()
 
     async def reload(self, specs) -> None:
         self.told.append([spec.name for spec in specs])
+        await self.done.wait()
 
 
 @asynccontextmanager
@@ -103,6 +106,17 @@ async def test_a_changed_file_is_read_again_and_a_broken_one_refused(tmp_path, m
         path.write_text(CONFIG.replace("name: b", "name: c"))
         await until(lambda: len(stand_in.told) > 1)
     assert stand_in.told == [["a", "b"], ["a", "c"]]
+
+
+async def test_a_correction_is_handed_over_while_a_reload_lasts(tmp_path, monkeypatch):
+    path = tmp_path / "c.yaml"
+    path.write_text(CONFIG)
+    async with following(path, monkeypatch) as (reloader, stand_in):
+        stand_in.done.clear()
+        reloader.told.set()
+        await until(lambda: stand_in.told == [["a", "b"]])
+        path.write_text(CONFIG.replace("name: b", "name: c"))
+        await until(lambda: stand_in.told == [["a", "b"], ["a", "c"]])
 
 
 async def test_no_file_ends_the_reloader(tmp_path, monkeypatch):

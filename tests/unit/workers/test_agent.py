@@ -143,6 +143,55 @@ async def read_slowly(record):
             return [line async for line in answer.aiter_lines() if line]
 
 
+@asynccontextmanager
+async def reloadable(specs, registry, tmp_path):
+    """An agent to be told of other configurations; reloads are tasks of the group."""
+    stop = asyncio.Event()
+    options = AgentOptions(tmp_path, "secret", dict(os.environ), heartbeat=0.2, host="here")
+    agent = Agent(specs, registry, options, CLOCK)
+    async with asyncio.timeout(PATIENCE_S * 3), asyncio.TaskGroup() as tasks:
+        tasks.create_task(agent.run(stop))
+        await becomes(registry, {spec.name: "ready" for spec in specs})
+        yield agent, tasks
+        stop.set()
+
+
+async def test_a_correction_does_not_wait_for_what_it_corrects(tmp_path):
+    registry = MemoryRegistry(CLOCK)
+    async with served(Simulator(Script())) as url:
+        good = WorkerSpec("theirs", "m", "ar", url=url, slots=1)
+        dead = replace(good, url="http://127.0.0.1:9")
+        ours = simulated("ours", "ar")
+        async with reloadable([good, ours], registry, tmp_path) as (agent, tasks):
+            pid = (await of(registry, "ours")).pid
+            wrong = tasks.create_task(agent.reload([dead, replace(ours, slots=2)]))
+            await becomes(registry, {"theirs": "starting", "ours": "ready"})
+            also = tasks.create_task(agent.reload([dead, replace(ours, slots=3)]))
+            await asyncio.wait_for(wrong, PATIENCE_S)
+            await asyncio.sleep(0.5)
+            assert (await of(registry, "ours")).pid == pid  # nothing else serves
+            last = tasks.create_task(agent.reload([good, replace(ours, slots=4)]))
+            await asyncio.wait([also, last], timeout=PATIENCE_S)
+            await becomes(registry, {"theirs": "ready", "ours": "ready"})
+            assert (await of(registry, "ours")).slots == 4
+
+
+async def test_one_that_was_added_by_mistake_is_taken_away_while_others_wait(tmp_path):
+    registry = MemoryRegistry(CLOCK)
+    before = [simulated("a", "ar"), simulated("b", "ar")]
+    async with reloadable(before, registry, tmp_path) as (agent, tasks):
+        pid = (await of(registry, "b")).pid
+        slow = simulated("a", "ar", script={"load_s": 3600.0})
+        wrong = tasks.create_task(
+            agent.reload([slow, replace(before[1], slots=2), simulated("c", "ar")])
+        )
+        await becomes(registry, {"a": "loading", "b": "ready", "c": "ready"})
+        await agent.reload(before)
+        assert wrong.done()
+        await becomes(registry, {"a": "ready", "b": "ready"})
+        assert (await of(registry, "b")).pid == pid  # its turn had not come
+
+
 async def test_a_reload_touches_what_changed_and_cuts_no_stream(tmp_path):
     registry, stop = MemoryRegistry(CLOCK), asyncio.Event()
     options = AgentOptions(tmp_path, "secret", dict(os.environ), heartbeat=0.2, host="here")
