@@ -168,12 +168,19 @@ class Agent:
                 await self._settled(outdated)
             if outdated.is_set():
                 return
-            started = spec.name in self._awaited or spec.name in self._running()
+            started = self._to_start(spec.name)
             await self._retire(spec.name)
             self._begin(spec, start=started)
             if started and spec.name in self._workers:  # else the agent is ending
                 self._awaited[spec.name] = self._clock.monotonic() + spec.load_timeout
         await self._settled(outdated)
+
+    def _to_start(self, name: str) -> bool:
+        """What runs, or is about to; and what failed, as the new configuration may mend it."""
+        running = self._running()
+        if self._workers[name].status.state in (WorkerState.FAILED, WorkerState.QUARANTINED):
+            return not must_leave_for(name, self._specs, running)
+        return name in self._awaited or name in running
 
     def _serves(self, spec: WorkerSpec) -> bool:
         return self._workers[spec.name].status.state.serves

@@ -222,3 +222,34 @@ async def test_a_reload_touches_what_changed_and_cuts_no_stream(tmp_path):
         assert not _runs(first["gone"].pid)
         stop.set()
     assert not _runs(changed.pid)
+
+
+async def test_a_failed_worker_runs_again_when_it_is_corrected(tmp_path):
+    registry = MemoryRegistry(CLOCK)
+    good = simulated("a", "ar")
+    async with reloadable([good], registry, tmp_path) as (agent, _):
+        await agent.reload([replace(good, target=tmp_path / "absent.gguf")])
+        await becomes(registry, {"a": "failed"})
+        await agent.reload([good])
+        await becomes(registry, {"a": "ready"})
+        await order(registry, Verb.UNLOAD, "a", "1")
+        await becomes(registry, {"a": "stopped"})
+        await agent.reload([replace(good, slots=3)])
+        await asyncio.sleep(0.5)
+        assert await states(registry) == {"a": "stopped"}
+
+
+async def test_a_failed_worker_is_corrected_but_takes_nobodys_place(tmp_path):
+    registry = MemoryRegistry(CLOCK)
+    a, b = (simulated(name, "ar", exclusive_group="gpu0") for name in ("a", "b"))
+    stop = asyncio.Event()
+    options = AgentOptions(tmp_path, "secret", dict(os.environ), heartbeat=0.2, host="here")
+    agent = Agent([replace(a, target=tmp_path / "absent.gguf"), b], registry, options, CLOCK)
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as tasks:
+        tasks.create_task(agent.run(stop))
+        await becomes(registry, {"a": "failed", "b": "stopped"})
+        await order(registry, Verb.LOAD, "b", "1")
+        await becomes(registry, {"a": "failed", "b": "ready"})
+        await agent.reload([a, b])
+        await becomes(registry, {"a": "stopped", "b": "ready"})
+        stop.set()
