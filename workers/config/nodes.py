@@ -100,10 +100,10 @@ class Text:
 
 def _misread(node: yaml.Node, name: str) -> tuple[str, str]:
     """Message and fix for a value that is not what its tag, written or guessed, says."""
-    if not node.tag.startswith(_OURS):
-        return f"`{name}` has a tag that means nothing here: {node.tag}", "write the value itself"
     kind, text = node.tag.removeprefix(_OURS), str(node.value)
-    return f"`{name}` looks like a YAML {kind}, but {text[:40]!r} is none", _AS_TEXT
+    if kind == node.tag:
+        return f"`{name}` has a tag that means nothing here: {kind:.40}", "write the value itself"
+    return f"`{name}` looks like a YAML {kind:.40}, but {text[:40]!r} is none", _AS_TEXT
 
 
 class _Loader(yaml.SafeLoader):

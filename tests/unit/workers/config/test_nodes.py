@@ -51,6 +51,12 @@ def test_what_cannot_be_read_is_a_finding(text, line, message):
     assert read.lines.get(finding.location) == line
 
 
+def test_a_long_tag_or_value_is_cut():
+    for text in ("a: !" + "x" * 5000, "a: !!" + "x" * 5000, "a: !!int " + "x" * 5000):
+        (finding,) = read_text(text).findings
+        assert len(finding.message) < 120
+
+
 def test_one_misread_value_leaves_the_others():
     read = read_text("a: {b: !!int x, c: 3}\nd: [2026-02-30, 4]\n")
     assert read.data == {"a": {"b": None, "c": 3}, "d": [None, 4]}
