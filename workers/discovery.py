@@ -24,7 +24,7 @@ import structlog
 from workers.addresses import EndpointSlices, NameUnknown, by_dns
 from workers.attached import Attached
 from workers.clock import SystemClock
-from workers.config import load_config
+from workers.config import ConfigError, load_config
 from workers.launching import Host
 from workers.logs import configure_logs
 from workers.modes import MODES
@@ -210,7 +210,10 @@ def main(
       python -m workers.discovery -c specroute.yaml --service llama.models.svc:8080 --model qwen
     """
     environ = dict(os.environ)  # noqa: TID251 - handed to the config's own reader
-    config = load_config(path, environ)
+    try:
+        config = load_config(path, environ)
+    except ConfigError as error:
+        raise click.UsageError("\n".join(map(str, error.problems))) from error
     if not config.auth.cluster_secret or config.redis.url == "embedded":
         raise click.UsageError("redis.url and auth.cluster_secret are needed, as for an agent")
     host, _, port = service.rpartition(":")

@@ -217,3 +217,12 @@ async def test_it_beats_with_nobody_to_speak_of():
         await until(lambda: len(beats) > 3)
         stop.set()
     assert await registry.list() == ()
+
+
+def test_mistakes_of_the_config_are_told(tmp_path):
+    config = tmp_path / "c.yaml"
+    config.write_text("server: {port: many}")
+    arguments = ["-c", str(config), "--model", "qwen", "--service", "a:1"]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 2
+    assert f"{config}:1: " in result.output
