@@ -80,7 +80,7 @@ class Knowledge:
         """The cell that another gateway called so; None for a name of another version."""
         try:
             return self._make_cell(name.table, orjson.loads(name.key))
-        except (TypeError, ValueError, KeyError):
+        except (TypeError, ValueError, LookupError, AttributeError, OverflowError):
             return None
 
     def _make_cell(self, table: str, parts: list[Any]) -> Cell:

@@ -70,7 +70,7 @@ async def test_a_fresh_store_is_empty(store):
 
 async def test_cuts_are_kept_the_last_one_counts(store):
     for number, factor in enumerate((0.5, 0.125)):
-        cut = Cut(NOW, factor, Moments(1.0, 2.0, 3.0, 4.0), -0.25 * factor, 0.75)
+        cut = Cut(NOW, factor, Moments(1.0, 2.0, 3.0, 5.0), -0.25 * factor, 0.75)
         await store.publish(batch(number, cuts={CELL: cut, OTHER: cut}))
     assert (await store.load()).cuts == {CELL: cut, OTHER: cut}
 

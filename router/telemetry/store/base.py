@@ -19,6 +19,13 @@ DAY_EPOCHS: Final = 288
 KEEP_DAYS: Final = 30
 _ROUNDING: Final = 1e-6  # of sums that went through text
 
+FARTHEST: Final = 25.0
+"""No quantity is farther from 1 than e to this (7e10), whatever it is: tables hold logarithms."""
+
+_BEYOND: Final = FARTHEST * (1.0 + _ROUNDING)
+_MOST: Final = 1e12  # answers that a cell may have seen
+_HEAVIEST, _LIGHTEST = 10.0, 1e-12  # an answer weighs at most 1; room for another version's
+
 TIME_SUFFIXES: Final = ("_ms", "_s")
 """Fields of the totals that are sums of times; every other field is a count."""
 
@@ -166,12 +173,19 @@ def before_cut(row: Moments, epoch: int, cut: Cut | None) -> Moments:
         return row.scaled(cut.factor).shifted(cut.jump)
     past = cut.base.scaled(cut.factor).shifted(cut.jump)
     left = row.plus(cut.base, -1.0).plus(past)
-    return left if _are_possible(left) else row
+    return left if are_possible(left) else row
 
 
-def _are_possible(moments: Moments) -> bool:
-    """Whether some observations have these sums: no negative weight, no negative variance."""
-    if moments.n < -_ROUNDING or moments.w < 0.0:
+def are_possible(moments: Moments) -> bool:
+    """Whether some observations have these sums: no negative weight, no negative variance.
+
+    Every comparison is one that fails for nan.
+    """
+    n, w, wy, wyy = moments.n, moments.w, moments.wy, moments.wyy
+    if not (-_ROUNDING <= n <= _MOST and 0.0 <= w <= _HEAVIEST * n + _ROUNDING):
         return False
-    squares = moments.w * moments.wyy
-    return moments.wy * moments.wy <= squares * (1.0 + _ROUNDING) + _ROUNDING
+    if 0.0 < w < _LIGHTEST:  # nothing can be divided by it
+        return False
+    if not (abs(wy) <= _BEYOND * w and abs(wyy) <= _BEYOND * _BEYOND * w):
+        return False
+    return wy * wy <= w * wyy * (1.0 + _ROUNDING) + _ROUNDING

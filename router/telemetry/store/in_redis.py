@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import orjson
 
 from router.in_redis import Redis, WatchError, key, outage_as
-from router.telemetry.stats import Moments
+from router.telemetry.oddities import Oddities
 from router.telemetry.store.base import (
     DAY_EPOCHS,
     KEEP_DAYS,
@@ -28,19 +28,28 @@ from router.telemetry.store.base import (
     TotalName,
     before_cut,
 )
+from router.telemetry.store.reading import (
+    PARTS,
+    Cells,
+    cell_field,
+    read_cells,
+    read_cuts,
+    read_sums,
+    read_total_name,
+    read_versions,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
+
+    from router.telemetry.stats import Moments
 
 _VERSIONS = key("stats", "versions")
 _CUTS, _MOVES = key("stats", "cuts"), key("stats", "moves")
 _TOTALS = key("totals")
 _BATCH_NOTE_S: Final = 86400  # how long a gateway may be away and still know what it published
 _TTL_S: Final = (KEEP_DAYS + 1) * 86400
-_PARTS: Final = ("n", "w", "y", "q")  # n, w, wy, wyy of a cell
 _RACES: Final = 3  # how often a roll-up tries again after another gateway was faster
-
-Cells = dict[CellName, Moments]
 
 
 class RedisStatsStore:
@@ -50,6 +59,7 @@ class RedisStatsStore:
         self._client = client
         self._versions: dict[str, bytes] = {}
         self._cells: dict[str, Cells] = {}
+        self._odd = Oddities()
 
     async def publish(self, batch: Batch) -> None:
         """Add a batch in one transaction that also notes its number."""
@@ -68,8 +78,7 @@ class RedisStatsStore:
     async def load(self) -> SharedStats:
         """The sums; hashes that nobody wrote to since are taken from the last reading."""
         with outage_as(StoreUnavailable):
-            versions = await self._call(self._client.hgetall(_VERSIONS))
-            await self._refresh({name.decode(): value for name, value in versions.items()})
+            await self._refresh(await self._load_versions())
             cuts = await self._load_cuts()
         return SharedStats(self._of_kind("e"), self._of_kind("d"), cuts)
 
@@ -79,18 +88,17 @@ class RedisStatsStore:
             names = sorted(await self._call(self._client.smembers(_TOTALS)))
             found = {}
             for name in names:
-                sums = await self._call(self._client.hgetall(key("totals", name.decode())))
-                model, workload_class, mode = orjson.loads(name)
-                found[TotalName(model, workload_class, mode)] = {
-                    field.decode(): float(value) for field, value in sums.items()
-                }
+                total = read_total_name(name)
+                if total is None:
+                    self._odd.left_out(_TOTALS, 1)
+                else:
+                    found[total] = await self._load_sums(key("totals", name.decode()))
         return found
 
     async def roll_up(self, now_epoch: int) -> None:
         """Fold old epochs into days: exactly once, whoever comes first."""
         with outage_as(StoreUnavailable):
-            versions = await self._call(self._client.hgetall(_VERSIONS))
-            names = sorted(name.decode() for name in versions)
+            names = sorted(await self._load_versions())
             cuts = await self._load_cuts()
             oldest = now_epoch // DAY_EPOCHS - KEEP_DAYS
             for name in names:
@@ -111,7 +119,7 @@ class RedisStatsStore:
         for name, version in versions.items():
             if self._versions.get(name) != version:
                 fields = await self._call(self._client.hgetall(key("stats", name)))
-                self._cells[name] = _read_cells(fields)
+                self._cells[name] = self._read(name, fields)
         for gone in self._cells.keys() - versions.keys():
             del self._cells[gone]
         self._versions = versions
@@ -129,7 +137,7 @@ class RedisStatsStore:
         for _ in range(_RACES):
             async with self._client.pipeline(transaction=True) as pipe:
                 await pipe.watch(key("stats", source))
-                cells = _read_cells(await self._call(pipe.hgetall(key("stats", source))))
+                cells = self._read(source, await self._call(pipe.hgetall(key("stats", source))))
                 pipe.multi()  # type: ignore[no-untyped-call]
                 for cell, moments in cells.items():
                     _increase(pipe, day, cell, before_cut(moments, epoch, cuts.get(cell)))
@@ -144,10 +152,27 @@ class RedisStatsStore:
         async with self._client.pipeline(transaction=True) as pipe:
             pipe.hgetall(_CUTS)
             pipe.hgetall(_MOVES)
-            return _read_cuts(*await pipe.execute())
+            cuts, odd = read_cuts(*await pipe.execute())
+        self._odd.left_out(_CUTS, odd)
+        return cuts
+
+    async def _load_versions(self) -> dict[str, bytes]:
+        versions, odd = read_versions(await self._call(self._client.hgetall(_VERSIONS)))
+        self._odd.left_out(_VERSIONS, odd)
+        return versions
+
+    async def _load_sums(self, name: str) -> dict[str, float]:
+        sums, odd = read_sums(await self._call(self._client.hgetall(name)))
+        self._odd.left_out(name, odd)
+        return sums
+
+    def _read(self, name: str, fields: Mapping[bytes, bytes]) -> Cells:
+        cells, odd = read_cells(fields)
+        self._odd.left_out(key("stats", name), odd)
+        return cells
 
     async def _forget_cuts(self, cells: Sequence[CellName]) -> None:
-        fields = [_cell_field(cell) for cell in cells]
+        fields = [cell_field(cell) for cell in cells]
         async with self._client.pipeline(transaction=True) as pipe:
             pipe.hdel(_CUTS, *fields)
             pipe.hdel(_MOVES, *fields)
@@ -194,8 +219,8 @@ def _queue_totals(pipe: Any, batch: Batch) -> None:
 
 
 def _increase(pipe: Any, name: str, cell: CellName, moments: Moments) -> None:
-    field = _cell_field(cell)
-    for part, amount in zip(_PARTS, _amounts(moments), strict=True):
+    field = cell_field(cell)
+    for part, amount in zip(PARTS, _amounts(moments), strict=True):
         pipe.hincrbyfloat(key("stats", name), f"{part}{field}", amount)
 
 
@@ -203,36 +228,8 @@ def _amounts(moments: Moments) -> tuple[float, float, float, float]:
     return moments.n, moments.w, moments.wy, moments.wyy
 
 
-def _cell_field(cell: CellName) -> str:
-    return f"{cell.table}|{cell.key}"
-
-
-def _read_field(field: str) -> CellName:
-    table, _, text = field.partition("|")
-    return CellName(table, text)
-
-
-def _read_cells(fields: Mapping[bytes, bytes]) -> Cells:
-    sums: dict[CellName, list[float]] = {}
-    for name, value in fields.items():
-        text = name.decode()
-        cell = _read_field(text[1:])
-        sums.setdefault(cell, [0.0] * 4)[_PARTS.index(text[0])] = float(value)
-    return {cell: Moments(*values) for cell, values in sums.items()}
-
-
 def _queue_cuts(pipe: Any, batch: Batch) -> None:
     for cell, cut in batch.cuts.items():
-        field = _cell_field(cell)
+        field = cell_field(cell)
         pipe.hset(_CUTS, field, orjson.dumps([cut.epoch, cut.factor, *_amounts(cut.base)]))
         pipe.hset(_MOVES, field, orjson.dumps([cut.jump, cut.moved]))
-
-
-def _read_cuts(cuts: Mapping[bytes, bytes], moves: Mapping[bytes, bytes]) -> dict[CellName, Cut]:
-    found = {}
-    for name, value in cuts.items():
-        epoch, factor, *amounts = orjson.loads(value)
-        jump, moved = orjson.loads(moves.get(name, b"[0.0, 0.0]"))
-        cut = Cut(int(epoch), factor, Moments(*amounts), jump, moved)
-        found[_read_field(name.decode())] = cut
-    return found
