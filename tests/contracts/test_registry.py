@@ -162,6 +162,17 @@ async def test_redis_expires_a_silent_worker_by_itself(redis_url):
     await registry.aclose()
 
 
+async def test_a_member_that_is_no_text_is_skipped_and_removed(redis_url):
+    client = connect(redis_url)
+    registry = RedisRegistry(client, SECRET, poll_s=0.05)
+    await registry.publish(record())
+    await client.sadd(key("workers"), b"\xff\xfe", b"", "gone \u00e9")
+    async with aclosing(registry.watch()) as views, asyncio.timeout(5):
+        assert [r.name for r in await anext(views)] == ["code"]
+    assert await client.smembers(key("workers")) == {b"code"}
+    await registry.aclose()
+
+
 async def test_records_and_commands_of_strangers_are_refused(redis_url):
     client = connect(redis_url)
     ours = RedisRegistry(client, SECRET, poll_s=0.05)

@@ -1,7 +1,7 @@
 """The registry that agents on many hosts and several gateways share.
 
 Keys: `specroute:worker:NAME` (the sealed record, expiring), `specroute:workers` (a set of names, so
-that listing needs no SCAN).
+that listing needs no SCAN), `specroute:writable` (written by whoever watches, never read).
 Channels: `specroute:changed` (a name) and `specroute:commands` (a sealed command). Expiry is Redis'
 own, so the clocks of the hosts need not agree on anything.
 """
@@ -34,6 +34,7 @@ _T = TypeVar("_T")
 
 _NAMES = key("workers")
 _CHANGED, _COMMANDS = key("changed"), key("commands")
+_WRITABLE = key("writable")
 _RECORD, _COMMAND = "record", "command"  # purposes of seals
 
 
@@ -65,16 +66,22 @@ class RedisRegistry:
     async def list(self) -> tuple[WorkerRecord, ...]:
         """Every record that has not expired and bears our seal, ordered by name."""
         with outage_as(RegistryUnavailable):
-            names = await _members(self._client, _NAMES)
-            values = await self._client.mget([key("worker", n) for n in names]) if names else []
+            names = await _members(self._client, _NAMES)  # bytes: anything may be in there
+            keys = [key("worker", "").encode() + name for name in names]
+            values = await self._client.mget(keys) if names else []
             await self._forget(name for name, value in zip(names, values, strict=True) if not value)
         records = (self._open(value) for value in values if value)
         return tuple(sorted((r for r in records if r is not None), key=lambda r: r.name))
 
     async def watch(self) -> AsyncGenerator[tuple[WorkerRecord, ...], None]:
-        """The list now, after each change, and at least every `poll_s`."""
+        """The list now, after each change, and at least every `poll_s`.
+
+        A Redis that takes no writes (full, read-only) is as good as away: the records in it expire
+        though their agents live.
+        """
         async with self._subscribed(_CHANGED) as inbox:
             while True:
+                await self._try_to_write()
                 yield await self.list()
                 await self._next_message(inbox)
                 with outage_as(RegistryUnavailable):  # one list answers a burst of changes
@@ -109,7 +116,11 @@ class RedisRegistry:
                     pipe.publish(_CHANGED, record.name)
                 await pipe.execute()
 
-    async def _forget(self, names: Iterable[str]) -> None:
+    async def _try_to_write(self) -> None:
+        with outage_as(RegistryUnavailable):
+            await self._client.set(_WRITABLE, b"1", px=_ms(EXPIRY_S))
+
+    async def _forget(self, names: Iterable[bytes]) -> None:
         gone = list(names)
         if gone:
             await self._client.srem(_NAMES, *gone)
@@ -138,9 +149,8 @@ class RedisRegistry:
         return None if message is None else bytes(message["data"])
 
 
-async def _members(client: Redis, name: str) -> tuple[str, ...]:
-    members = await cast("Awaitable[set[bytes]]", client.smembers(name))
-    return tuple(sorted(member.decode() for member in members))
+async def _members(client: Redis, name: str) -> tuple[bytes, ...]:
+    return tuple(sorted(await cast("Awaitable[set[bytes]]", client.smembers(name))))
 
 
 async def _empty(inbox: PubSub) -> None:
