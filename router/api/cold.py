@@ -43,6 +43,7 @@ def build_cold_app(services: Services) -> FastAPI:
     app.add_api_route("/dashboard", dashboard, include_in_schema=False)
     app.add_exception_handler(GatewayError, refuse)
     app.add_exception_handler(HTTPException, refuse_http)
+    app.add_exception_handler(Exception, refuse_unforeseen)  # raised again after: it is logged
     return app
 
 
@@ -59,6 +60,11 @@ async def refuse(request: Request, error: Exception) -> Response:
     refusal = cast("GatewayError", error)
     headers = {name.decode(): value.decode() for name, value in refusal.headers()}
     return Response(refusal.body(), refusal.status, headers, "application/json")
+
+
+async def refuse_unforeseen(request: Request, error: Exception) -> Response:
+    """A mistake of ours in the same form; what went wrong is for the log."""
+    return await refuse(request, GatewayError("the gateway failed to answer; its log says why"))
 
 
 async def refuse_http(request: Request, error: Exception) -> Response:

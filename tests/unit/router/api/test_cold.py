@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.gateway import gateway
+from router.api import ops
+from tests.support.gateway import ADMIN, gateway
 
 
 @pytest.mark.parametrize(
@@ -23,6 +24,22 @@ async def test_every_refusal_has_the_contracts_shape(method, path, status, code)
     assert answer.json()["error"].keys() == {"message", "type", "param", "code"}
     assert answer.json()["error"]["code"] == code
     assert ("allow" in answer.headers) == (status == 405)
+
+
+@pytest.mark.parametrize("wire", [True, False])
+async def test_a_mistake_of_ours_has_the_contracts_shape_too(monkeypatch, wire):
+    def broken(services):
+        raise RuntimeError("a secret of the house")
+
+    monkeypatch.setattr(ops, "_workers", broken)
+    async with gateway(wire=wire) as gate:
+        answer = await gate.client.get("/ops/workers", headers=ADMIN)
+        after = await gate.client.get("/ops/classes", headers=ADMIN)
+    assert answer.status_code == 500
+    assert answer.json()["error"].keys() == {"message", "type", "param", "code"}
+    assert answer.json()["error"]["type"] == "server_error"
+    assert "secret" not in answer.text
+    assert after.status_code == 200
 
 
 async def test_the_dashboard_is_elsewhere():
