@@ -5,8 +5,17 @@ Only commands of Redis 6.2 are used.
 
 from __future__ import annotations
 
-from redis.exceptions import WatchError
+from redis.exceptions import ResponseError, WatchError
 
 from workers.in_redis import OUTAGE, Redis, RedisError, connect, key, outage_as
 
-__all__ = ["OUTAGE", "Redis", "RedisError", "WatchError", "connect", "key", "outage_as"]
+__all__ = [
+    "OUTAGE",
+    "Redis",
+    "RedisError",
+    "ResponseError",
+    "WatchError",
+    "connect",
+    "key",
+    "outage_as",
+]

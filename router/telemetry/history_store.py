@@ -8,6 +8,7 @@ Keys: `specroute:history:WIDTH:NUMBER` (a hash; fields are a JSON list of model,
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -15,6 +16,8 @@ import orjson
 
 from router.in_redis import Redis, connect, key, outage_as
 from router.telemetry.history import SLICES, Series, Slice, Sums
+from router.telemetry.mending import execute, number_of, read
+from router.telemetry.oddities import Oddities
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Mapping, Sequence
@@ -28,7 +31,10 @@ _TOLD_S: Final = 300
 _NOTE_S: Final = 86_400
 _READ_SLICES: Final = """
 local out = {}
-for i, key in ipairs(KEYS) do out[i] = table.concat(redis.call("HGETALL", key), "\\n") end
+for i, key in ipairs(KEYS) do
+  local row = redis.pcall("HGETALL", key)
+  out[i] = row.err and "" or table.concat(row, "\\n")
+end
 return out
 """
 # One string a hash: a client in Python takes ten times as long to read the fields one by one.
@@ -67,6 +73,7 @@ class HistoryStore:
 
     def __init__(self, client: Redis) -> None:
         self._client = client
+        self._odd = Oddities()
 
     @classmethod
     def at(cls, url: str) -> HistoryStore:
@@ -81,8 +88,8 @@ class HistoryStore:
         """
         with outage_as(HistoryUnavailable):
             note = key("history", "batch", batch.gateway)
-            last = await _call(self._client.get(note))
-            if last is not None and int(last) >= batch.number:
+            last = await read(self._client.get(note), note, self._odd, None)
+            if number_of(last, -1) >= batch.number:
                 return
             fresh = [h for h in batch.happenings if await self._is_news(h)]
             async with self._client.pipeline(transaction=True) as pipe:
@@ -92,7 +99,7 @@ class HistoryStore:
                 pipe.sadd(_GATEWAYS, batch.gateway)
                 status = orjson.dumps(batch.status)
                 pipe.set(key("gateway", batch.gateway), status, ex=GATEWAY_S)
-                await pipe.execute()
+                await execute(self._client, pipe, self._odd)
 
     async def slices(self, wanted: Iterable[Slice]) -> dict[Slice, SliceSums]:
         """The sums of those slices; a slice without traffic is empty.
@@ -105,7 +112,8 @@ class HistoryStore:
         with outage_as(HistoryUnavailable):
             keys = [_slice_key(one) for one in slices]
             texts = await _call(self._client.eval(_READ_SLICES, len(keys), *keys))
-        return {one: _read_slice(text, known) for one, text in zip(slices, texts, strict=True)}
+        rows = zip(slices, keys, texts, strict=True)
+        return {one: self._read_slice(name, text, known) for one, name, text in rows}
 
     async def decisions(self, *, after: str = "-", count: int = DECISIONS_KEPT) -> list[Entry]:
         """Sampled decisions newer than the entry `after`, the newest first.
@@ -130,14 +138,16 @@ class HistoryStore:
             HistoryUnavailable: Redis cannot be reached.
         """
         with outage_as(HistoryUnavailable):
-            names = sorted(name.decode() for name in await _call(self._client.smembers(_GATEWAYS)))
-            keys = [key("gateway", name) for name in names]
-            values = await self._client.mget(keys) if names else []
+            members = self._client.smembers(_GATEWAYS)
+            names = sorted(await read(members, _GATEWAYS, self._odd, set()))  # bytes, of anybody
+            keys = [key("gateway", "").encode() + name for name in names]
+            values: Any = await self._client.mget(keys) if names else []
             gone = [name for name, value in zip(names, values, strict=True) if value is None]
             if gone:
                 await _call(self._client.srem(_GATEWAYS, *gone))
         pairs = zip(names, values, strict=True)
-        return {name: orjson.loads(value) for name, value in pairs if value is not None}
+        said = {name.decode(errors="replace"): self._object(_GATEWAYS, v) for name, v in pairs if v}
+        return {name: row for name, row in said.items() if row is not None}
 
     async def aclose(self) -> None:
         """Close the client."""
@@ -150,8 +160,27 @@ class HistoryStore:
     async def _read(self, stream: str, after: str, count: int) -> list[Entry]:
         oldest = after if after == "-" else f"({after}"
         with outage_as(HistoryUnavailable):
-            found: Any = await self._client.xrevrange(stream, "+", oldest, count=count)
-        return [Entry(id_.decode(), orjson.loads(fields[b"row"])) for id_, fields in found]
+            entries = self._client.xrevrange(stream, "+", oldest, count=count)
+            found = await read(entries, stream, self._odd, [])
+        rows = ((id_.decode(), self._object(stream, fields.get(b"row"))) for id_, fields in found)
+        return [Entry(id_, row) for id_, row in rows if row is not None]
+
+    def _object(self, name: str, value: bytes | None) -> dict[str, Any] | None:
+        try:
+            row = orjson.loads(value or b"")
+        except ValueError:
+            row = None
+        if isinstance(row, dict):
+            return row
+        self._odd.left_out(name, 1)
+        return None
+
+    def _read_slice(
+        self, name: str, text: bytes, known: dict[bytes, tuple[Series, str]]
+    ) -> SliceSums:
+        found, odd = _read_slice(text, known)
+        self._odd.left_out(name, odd)
+        return found
 
 
 async def _call(answer: Any) -> Any:
@@ -182,18 +211,32 @@ def _queue_streams(pipe: Any, decisions: Sequence[bytes], happenings: list[Happe
         pipe.xadd(_HAPPENINGS, {"row": row}, maxlen=HAPPENINGS_KEPT, approximate=True)
 
 
-def _read_slice(text: bytes, known: dict[bytes, tuple[Series, str]]) -> SliceSums:
-    """`known` remembers names, which are the same in every slice."""
+def _read_slice(text: bytes, known: dict[bytes, tuple[Series, str]]) -> tuple[SliceSums, int]:
+    """The sums, and how many were left out; `known` has names, the same in every slice."""
     found: SliceSums = {}
+    odd = 0
     parts = text.split(b"\n") if text else []
-    for name, value in zip(parts[::2], parts[1::2], strict=True):
-        place = known.get(name)
-        if place is None:
-            prefix, _, field_ = name.rpartition(b"|")
-            place = known[name] = (Series(*orjson.loads(prefix)), field_.decode())
+    for name, value in zip(parts[::2], parts[1::2], strict=False):
+        try:
+            place = known.get(name) or known.setdefault(name, _place(name))
+            amount = float(value)
+        except (TypeError, ValueError):
+            odd += 1
+            continue
+        if not math.isfinite(amount):
+            odd += 1
+            continue
         series, field_name = place
         sums = found.get(series)
         if sums is None:
             sums = found[series] = {}
-        sums[field_name] = float(value)
-    return found
+        sums[field_name] = amount
+    return found, odd
+
+
+def _place(name: bytes) -> tuple[Series, str]:
+    prefix, _, field_ = name.rpartition(b"|")
+    series = Series(*orjson.loads(prefix))
+    if not all(isinstance(part, str) for part in series):
+        raise TypeError("a series is named by texts")
+    return series, field_.decode()

@@ -15,6 +15,8 @@ import orjson
 from classifier import Remembered
 from classifier.traffic import MAX_EXAMPLES
 from router.in_redis import Redis, key, outage_as
+from router.telemetry.mending import execute, number_of, read
+from router.telemetry.oddities import Oddities
 from router.telemetry.store.base import StoreUnavailable
 from workers.keys import SealBroken, seal, unseal
 
@@ -44,6 +46,7 @@ class Lessons:
         self._gateway = gateway.encode()
         self._read_up_to = _BEGINNING
         self._has_heard = False
+        self._odd = Oddities()
 
     async def add_samples(self, samples: Sequence[bytes]) -> None:
         """Append packed examples; the oldest go."""
@@ -52,16 +55,19 @@ class Lessons:
                 pipe.rpush(_SAMPLES, *samples)
                 pipe.ltrim(_SAMPLES, -MAX_EXAMPLES, -1)
                 pipe.incrby(_SEEN, len(samples))
-                await pipe.execute()
+                await execute(self._client, pipe, self._odd)
 
     async def samples(self) -> list[bytes]:
         """All examples that are kept, oldest first."""
-        return cast("list[bytes]", await self._call(self._client.lrange(_SAMPLES, 0, -1)))
+        with outage_as(StoreUnavailable):
+            kept = await read(self._client.lrange(_SAMPLES, 0, -1), _SAMPLES, self._odd, [])
+        return cast("list[bytes]", kept)
 
     async def unstudied(self) -> int:
         """Samples that came since the last study."""
-        seen, studied = await self._call(self._client.mget(_SEEN, _STUDIED))
-        return int(seen or 0) - int(studied or 0)
+        counts = await self._call(self._client.mget(_SEEN, _STUDIED))
+        seen, studied = (number_of(count, 0) for count in counts)
+        return seen - studied if seen >= studied else seen  # less: it was begun anew
 
     async def begin_study(self, seconds: int) -> bool:
         """Whether nobody else studies; if so, nobody else will for so long."""
@@ -70,7 +76,7 @@ class Lessons:
     async def end_study(self) -> None:
         """All samples that have come are studied."""
         with outage_as(StoreUnavailable):
-            seen = await self._call(self._client.get(_SEEN))
+            (seen,) = await self._call(self._client.mget(_SEEN))  # none if it is no text
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.set(_STUDIED, seen or b"0")
                 pipe.delete(_STUDENT)
@@ -82,15 +88,17 @@ class Lessons:
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.set(_LINE, seal(self._secret, _PURPOSE, line))
                 pipe.incr(_NUMBER)
-                await pipe.execute()
+                await execute(self._client, pipe, self._odd)
 
     async def number(self) -> int:
         """How often a line was published; a gateway looks at it for news."""
-        return int(await self._call(self._client.get(_NUMBER)) or 0)
+        with outage_as(StoreUnavailable):
+            return number_of(await read(self._client.get(_NUMBER), _NUMBER, self._odd, None), 0)
 
     async def line(self) -> bytes | None:
         """What was published last; None for nothing, or nothing of this cluster."""
-        sealed = await self._call(self._client.get(_LINE))
+        with outage_as(StoreUnavailable):
+            sealed = await read(self._client.get(_LINE), _LINE, self._odd, None)
         try:
             return unseal(self._secret, _PURPOSE, sealed) if sealed else None
         except SealBroken:
@@ -100,16 +108,19 @@ class Lessons:
         """Let the other gateways know of our answers."""
         rows = orjson.dumps([tuple(answer) for answer in answers])
         fields: Any = {"gateway": self._gateway, "answers": rows}
-        await self._call(self._client.xadd(_ANSWERS, fields, maxlen=MAX_BATCHES, approximate=True))
+        with outage_as(StoreUnavailable):
+            async with self._client.pipeline(transaction=True) as pipe:
+                pipe.xadd(_ANSWERS, fields, maxlen=MAX_BATCHES, approximate=True)
+                await execute(self._client, pipe, self._odd)
 
     async def heard(self) -> list[Remembered]:
         """Answers of the other gateways since the last call; at first, also our own of before."""
         first, self._has_heard = not self._has_heard, True
         found: list[Remembered] = []
         while True:
-            page = await self._call(
-                self._client.xrange(_ANSWERS, min=f"({self._read_up_to}", count=_PAGE)
-            )
+            rows = self._client.xrange(_ANSWERS, min=f"({self._read_up_to}", count=_PAGE)
+            with outage_as(StoreUnavailable):
+                page = await read(rows, _ANSWERS, self._odd, [])
             for identity, fields in page:
                 self._read_up_to = identity.decode()
                 if first or fields.get(b"gateway") != self._gateway:

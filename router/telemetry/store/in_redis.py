@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import orjson
 
 from router.in_redis import Redis, WatchError, key, outage_as
+from router.telemetry.mending import execute, number_of, or_else, read
 from router.telemetry.oddities import Oddities
 from router.telemetry.store.base import (
     DAY_EPOCHS,
@@ -40,7 +41,7 @@ from router.telemetry.store.reading import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from router.telemetry.stats import Moments
 
@@ -65,15 +66,15 @@ class RedisStatsStore:
         """Add a batch in one transaction that also notes its number."""
         with outage_as(StoreUnavailable):
             note = key("stats", "batch", batch.gateway)
-            last = await self._call(self._client.get(note))
-            if last is not None and batch.number <= int(last):
+            last = await read(self._client.get(note), note, self._odd, None)
+            if batch.number <= number_of(last, -1):
                 return
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.set(note, str(batch.number), ex=_BATCH_NOTE_S)
                 _queue_rows(pipe, batch)
                 _queue_totals(pipe, batch)
                 _queue_cuts(pipe, batch)
-                await pipe.execute()
+                await execute(self._client, pipe, self._odd, _parts_of)
 
     async def load(self) -> SharedStats:
         """The sums; hashes that nobody wrote to since are taken from the last reading."""
@@ -85,7 +86,7 @@ class RedisStatsStore:
     async def totals(self) -> Mapping[TotalName, Mapping[str, float]]:
         """Plain sums."""
         with outage_as(StoreUnavailable):
-            names = sorted(await self._call(self._client.smembers(_TOTALS)))
+            names = sorted(await read(self._client.smembers(_TOTALS), _TOTALS, self._odd, set()))
             found = {}
             for name in names:
                 total = read_total_name(name)
@@ -118,7 +119,7 @@ class RedisStatsStore:
     async def _refresh(self, versions: dict[str, bytes]) -> None:
         for name, version in versions.items():
             if self._versions.get(name) != version:
-                fields = await self._call(self._client.hgetall(key("stats", name)))
+                fields = await self._load_hash(key("stats", name))
                 self._cells[name] = self._read(name, fields)
         for gone in self._cells.keys() - versions.keys():
             del self._cells[gone]
@@ -137,7 +138,8 @@ class RedisStatsStore:
         for _ in range(_RACES):
             async with self._client.pipeline(transaction=True) as pipe:
                 await pipe.watch(key("stats", source))
-                cells = self._read(source, await self._call(pipe.hgetall(key("stats", source))))
+                stored = pipe.hgetall(key("stats", source))
+                cells = self._read(source, await read(stored, source, self._odd, {}))
                 pipe.multi()  # type: ignore[no-untyped-call]
                 for cell, moments in cells.items():
                     _increase(pipe, day, cell, before_cut(moments, epoch, cuts.get(cell)))
@@ -145,24 +147,27 @@ class RedisStatsStore:
                 pipe.hincrby(_VERSIONS, day, 1)
                 pipe.delete(key("stats", source))
                 pipe.hdel(_VERSIONS, source)
-                if await _executed(pipe):
+                if await self._executed(pipe):
                     return
 
     async def _load_cuts(self) -> dict[CellName, Cut]:
         async with self._client.pipeline(transaction=True) as pipe:
             pipe.hgetall(_CUTS)
             pipe.hgetall(_MOVES)
-            cuts, odd = read_cuts(*await pipe.execute())
+            answers = await pipe.execute(raise_on_error=False)
+        names = (_CUTS, _MOVES)
+        rows = zip(answers, names, strict=True)
+        cuts, odd = read_cuts(*(or_else(row, name, self._odd, {}) for row, name in rows))
         self._odd.left_out(_CUTS, odd)
         return cuts
 
     async def _load_versions(self) -> dict[str, bytes]:
-        versions, odd = read_versions(await self._call(self._client.hgetall(_VERSIONS)))
+        versions, odd = read_versions(await self._load_hash(_VERSIONS))
         self._odd.left_out(_VERSIONS, odd)
         return versions
 
     async def _load_sums(self, name: str) -> dict[str, float]:
-        sums, odd = read_sums(await self._call(self._client.hgetall(name)))
+        sums, odd = read_sums(await self._load_hash(name))
         self._odd.left_out(name, odd)
         return sums
 
@@ -184,16 +189,23 @@ class RedisStatsStore:
             pipe.hdel(_VERSIONS, name)
             await pipe.execute()
 
-    async def _call(self, answer: Any) -> Any:
-        return await cast("Awaitable[Any]", answer)
+    async def _load_hash(self, name: str) -> Mapping[bytes, bytes]:
+        found = await read(self._client.hgetall(name), name, self._odd, {})
+        return cast("Mapping[bytes, bytes]", found)
+
+    async def _executed(self, pipe: Any) -> bool:
+        try:
+            await execute(self._client, pipe, self._odd, _parts_of)
+        except WatchError:
+            return False
+        return True
 
 
-async def _executed(pipe: Any) -> bool:
-    try:
-        await pipe.execute()
-    except WatchError:
-        return False
-    return True
+def _parts_of(field: str) -> tuple[str, ...]:
+    """A cell whose parts do not belong together would say something, and it would be wrong."""
+    if field[:1] not in PARTS or "|" not in field:
+        return (field,)
+    return tuple(part + field[1:] for part in PARTS)
 
 
 def _queue_rows(pipe: Any, batch: Batch) -> None:
