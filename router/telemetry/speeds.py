@@ -49,6 +49,7 @@ STEP_COST: Final = "step cost"
 
 _WELL_KNOWN: Final = 10.0  # weight of answers from which a deviation is news
 
+_ENDLESS: Final = 50.0  # ln of a speed that no worker has, nor its inverse
 _MAX_TEXTS: Final = 4096  # distinct texts remembered by number before all is forgotten
 _HALF_WEIGHT_TOKENS: Final = 12.0  # an answer this long weighs half of a very long one
 
@@ -74,6 +75,11 @@ Cells = tuple["Cell", ...]
 
 Forecast = tuple[float, float, float, float, float]
 """Seconds per token; variances of ln v: against other arms, shared by drafters, whole; samples."""
+
+
+def _pace(ln_v: float) -> float:
+    """Seconds per token, finite whatever was learned: nan counts as endlessly slow."""
+    return math.exp(-max(-_ENDLESS, min(ln_v, _ENDLESS)))
 
 
 class Forecasts:
@@ -111,7 +117,7 @@ class Forecasts:
             if cells is None:
                 cells = self._cells[key] = self._model.cells(self._arm, text, bucket)
             speed = self._model.speed_of(cells)
-            pace = math.exp(-speed.ln_v)
+            pace = _pace(speed.ln_v)
             found = (pace, speed.contrast, speed.group, speed.variance, speed.weight)
             self._made[key] = found
         return found

@@ -206,3 +206,11 @@ def test_a_sibling_is_the_same_text_of_another_class_also_when_all_numbers_are_g
     assert number == 2  # once more
     found, _ = model.sibling(texts[4], number, "structured")
     assert found == Text("structured", "", language="l4")
+
+
+@pytest.mark.parametrize("ln_v", [math.nan, -math.inf, -1e300, -800.0])
+def test_a_forecast_of_a_senseless_speed_is_a_finite_and_very_slow_one(ln_v):
+    model = SpeedModel()
+    model.direct_cell(PLAIN, PROSE, 0).offset = ln_v
+    forecast = model.forecasts(PLAIN, model.version)
+    assert 1e15 < forecast.get(PROSE, model.number(PROSE), 0)[0] < math.inf
