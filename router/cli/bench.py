@@ -213,11 +213,11 @@ async def _run(url: str, plan: BenchPlan, options: dict[str, Any]) -> list[Sampl
 def _forecasts(folder: Path | None, model: str | None) -> dict[str, float] | None:
     """How the forecasts for `model` (None: that of the first answer) held, by the decision log."""
     from router.simulation.forecasts import coverage
-    from router.simulation.replay import read_log
+    from router.simulation.logged import read_log
 
     rows = list(read_log(sorted(folder.glob("decisions*.jsonl")))) if folder else []
-    model = model or next((row["model"].partition("-only-")[0] for row in rows), None)
-    found = coverage(row for row in rows if row["model"] == model)
+    model = model or next((row.model.partition("-only-")[0] for row in rows), None)
+    found = coverage(row for row in rows if row.model == model)
     return found.as_dict() if found is not None else None
 
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from router.cli.output import json_option, print_json, print_table, readable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from router.simulation.logged import Logged
 
 _LOG = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -41,12 +46,8 @@ def replay(
 
 def _forecasts(logs: tuple[Path, ...], *, as_json: bool) -> None:
     from router.simulation.forecasts import coverage
-    from router.simulation.replay import read_decisions
 
-    try:
-        found = coverage(read_decisions(logs))
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
+    found = coverage(_decisions(logs))
     if found is None:
         raise click.ClickException("no answered request with a forecast in the log")
     if as_json:
@@ -57,7 +58,7 @@ def _forecasts(logs: tuple[Path, ...], *, as_json: bool) -> None:
 
 def _replay(logs: tuple[Path, ...], policy: str, worker: str, *, as_json: bool) -> None:
     from router.policy import PolicySettings, build_policy
-    from router.simulation.replay import TooLittleEvidence, read_decisions
+    from router.simulation.replay import TooLittleEvidence
     from router.simulation.replay import replay as run
 
     try:
@@ -65,16 +66,28 @@ def _replay(logs: tuple[Path, ...], policy: str, worker: str, *, as_json: bool) 
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     try:
-        found = run(read_decisions(logs, worker), built).as_dict()
+        found = run(_decisions(logs, worker), built).as_dict()
     except TooLittleEvidence as error:
         raise click.ClickException(str(error)) from error
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
     if as_json:
         print_json(found)
     else:
         title = f"{policy} on the logged requests"
         print_table(title, ["quantity", "value"], ({**found, "interval": _span(found)}).items())
+
+
+def _decisions(logs: tuple[Path, ...], worker: str = "") -> Iterator[Logged]:
+    """The logs' decisions; how many lines were none is said at their end."""
+    from router.simulation.logged import Tally, read_decisions
+
+    tally = Tally()
+    try:
+        yield from read_decisions(logs, worker, tally)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    if tally.left_out:
+        said = f"{tally.left_out} of {tally.lines} lines are no decision and were left out"
+        click.echo(said, err=True)
 
 
 def _span(found: dict[str, Any]) -> str:

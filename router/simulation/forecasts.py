@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from router.core import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
+
+    from router.simulation.logged import Logged
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class Coverage:
         }
 
 
-def coverage(rows: Iterable[Mapping[str, Any]]) -> Coverage | None:
+def coverage(rows: Iterable[Logged]) -> Coverage | None:
     """The 90 % intervals of the chosen workers against the seconds from the choice to the end.
 
     Answers that ended as they should, at the first attempt, count; None if there are none.
@@ -44,10 +46,10 @@ def coverage(rows: Iterable[Mapping[str, Any]]) -> Coverage | None:
     widths = []
     for row in rows:
         interval = _interval(row)
-        if interval is None or row["outcome"]["status"] != Status.OK.value:
+        if interval is None or row.outcome.status is not Status.OK:
             continue
         low, high = interval
-        seconds = float(row["outcome"]["total_s"]) - float(row["outcome"]["queue_s"] or 0.0)
+        seconds = row.outcome.total_s - (row.outcome.queue_s or 0.0)
         inside += low <= seconds <= high
         above += seconds > high
         widths.append((high - low) / (high + low))
@@ -56,13 +58,13 @@ def coverage(rows: Iterable[Mapping[str, Any]]) -> Coverage | None:
     return Coverage(len(widths), inside / len(widths), median(widths), above / len(widths))
 
 
-def _interval(row: Mapping[str, Any]) -> tuple[float, float] | None:
-    decision = row.get("decision")
-    if decision is None or row["outcome"]["retried"]:
+def _interval(row: Logged) -> tuple[float, float] | None:
+    decision = row.decision
+    if decision is None or row.outcome.retried:
         return None
-    chosen = (decision["worker"], decision["mode"])
-    for candidate in decision["candidates"]:
-        if (candidate["worker"], candidate["mode"]) == chosen and "interval_s" in candidate:
-            low, high = candidate["interval_s"]
+    chosen = (decision.worker, decision.mode)
+    for candidate in decision.candidates:
+        if (candidate.worker, candidate.mode) == chosen and candidate.interval_s is not None:
+            low, high = candidate.interval_s
             return (low, high) if high > low else None
     return None

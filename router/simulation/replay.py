@@ -12,23 +12,20 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
 from classifier.classes import Classification
 from classifier.features import extract
 from router.core import FleetView, GatewayError, Outcome, Status, WorkerSnapshot
 from router.policy.base import PolicyInput
+from router.simulation.logged import Classified
 from router.simulation.stage import class_named
-from router.telemetry.decision_log import SCHEMA
 from workers.record import WorkerRecord
 from workers.state import WorkerState
-from workers.timings import Timings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Iterable
 
     from router.policy.base import Policy
+    from router.simulation.logged import Logged, LoggedCandidate, LoggedDecision
 
 MIN_EFFECTIVE: Final = 30.0
 """Fewer effective requests than this are no evidence."""
@@ -65,49 +62,7 @@ class Estimate:
         }
 
 
-def read_log(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
-    """The lines of decision logs, oldest file first; lines that are none are passed over, such as
-    one cut short by a crash.
-
-    Raises:
-        ValueError: a schema of another version.
-        OSError: a file cannot be read.
-    """
-    for path in paths:
-        with path.open("rb") as file:
-            for line in file:
-                try:
-                    row = orjson.loads(line)
-                except orjson.JSONDecodeError:
-                    continue
-                if not isinstance(row, dict) or not isinstance(row.get("outcome"), dict):
-                    continue
-                if row.get("v") != SCHEMA:
-                    raise ValueError(f"{path}: schema {row.get('v')}, this reads {SCHEMA}")
-                yield row
-
-
-def read_decisions(paths: Iterable[Path], worker: str = "") -> Iterator[dict[str, Any]]:
-    """As `read_log`, for files that somebody named: each must be a log, and know that worker.
-
-    Raises:
-        ValueError: a file has no logged decision, or no candidate was ever called `worker`.
-        OSError: a file cannot be read.
-    """
-    seen: set[str] = set()
-    for path in paths:
-        count = 0
-        for count, row in enumerate(read_log([path]), start=1):  # noqa: B007 - how many there were
-            seen.update(c["worker"] for c in (row["decision"] or {}).get("candidates", ()))
-            yield row
-        if not count:
-            raise ValueError(f"{path} has no logged decisions: give a gateway's decisions.jsonl")
-    if worker and worker not in seen:
-        there = ", ".join(sorted(seen)) or "none"
-        raise ValueError(f"the log knows no worker {worker!r}; it has: {there}")
-
-
-def replay(rows: Iterable[Mapping[str, Any]], policy: Policy) -> Estimate:
+def replay(rows: Iterable[Logged], policy: Policy) -> Estimate:
     """Put every answered request of a log before `policy`.
 
     Raises:
@@ -116,27 +71,37 @@ def replay(rows: Iterable[Mapping[str, Any]], policy: Policy) -> Estimate:
     times: list[float] = []
     weighted: list[tuple[float, float]] = []
     for row in rows:
-        if not _usable(row):
+        case = _case(row)
+        if case is None:
             continue
-        seconds = float(row["outcome"]["total_s"])
+        seconds = row.outcome.total_s
         times.append(seconds)
-        if _same_choice(policy, row):
-            weighted.append((1.0 / float(row["decision"]["propensity"]), seconds))
-        policy.observe(_outcome(row))
+        if _same_choice(policy, case):
+            weighted.append((1.0 / case.decision.propensity, seconds))
+        policy.observe(_outcome(case))
     return _estimate(times, weighted)
 
 
-def _usable(row: Mapping[str, Any]) -> bool:
-    decision, request = row.get("decision"), row.get("request") or {}
-    answered = row["outcome"]["status"] == Status.OK.value and not row["outcome"]["retried"]
-    if not answered or decision is None or "class" not in request:
-        return False
-    return float(decision["propensity"]) > 0.0
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A request that was classified, decided and answered at its first attempt."""
+
+    row: Logged
+    request: Classified
+    decision: LoggedDecision
 
 
-def _same_choice(policy: Policy, row: Mapping[str, Any]) -> bool:
+def _case(row: Logged) -> _Case | None:
+    request, decision = row.request, row.decision
+    answered = row.outcome.status is Status.OK and not row.outcome.retried
+    if not answered or decision is None or not isinstance(request, Classified):
+        return None
+    return _Case(row, request, decision) if decision.propensity > 0.0 else None
+
+
+def _same_choice(policy: Policy, case: _Case) -> bool:
     try:
-        return policy.choose(_question(row)).worker == str(row["outcome"]["worker"])
+        return policy.choose(_question(case)).worker == case.row.outcome.worker
     except GatewayError:
         return False
 
@@ -164,32 +129,31 @@ def _estimate(times: list[float], weighted: list[tuple[float, float]]) -> Estima
     )
 
 
-def _question(row: Mapping[str, Any]) -> PolicyInput:
-    request, at = row["request"], float(row["at"])
-    workers = tuple(_snapshot(row, candidate) for candidate in row["decision"]["candidates"])
+def _question(case: _Case) -> PolicyInput:
+    row = case.row
+    workers = tuple(_snapshot(row, candidate) for candidate in case.decision.candidates)
     return PolicyInput(
-        request_id=row["id"],
-        model=row["model"],
-        view=FleetView(row["model"], workers),
-        classification=_classification(request),
+        request_id=row.id,
+        model=row.model,
+        view=FleetView(row.model, workers),
+        classification=_classification(case.request),
         features=extract({"messages": []}),  # who may serve is told by the candidates
-        prompt_tokens=float(request.get("prompt_tokens") or 0),
-        now=at,
-        wall=at,
-        conversation=row["conversation"],
-        fingerprint=row["fingerprint"],
+        prompt_tokens=float(case.request.prompt_tokens or 0),
+        now=row.at,
+        wall=row.at,
+        conversation=row.conversation,
+        fingerprint=row.fingerprint,
     )
 
 
-def _snapshot(row: Mapping[str, Any], candidate: Mapping[str, Any]) -> WorkerSnapshot:
-    name, served = candidate["worker"], row["outcome"]
-    could = "excluded_because" not in candidate or candidate["excluded_because"] is None
-    busy = max(0, served["occupancy"] - 1) if name == served["worker"] else 0
+def _snapshot(row: Logged, candidate: LoggedCandidate) -> WorkerSnapshot:
+    name, why = candidate.worker, candidate.excluded_because
+    busy = max(0, row.outcome.occupancy - 1) if name == row.outcome.worker else 0
     record = WorkerRecord(
         name=name,
-        model=row["model"],
-        mode=candidate["mode"],
-        effective_mode=candidate["mode"],
+        model=row.model,
+        mode=candidate.mode,
+        effective_mode=candidate.mode,
         url="",
         state=WorkerState.READY,
         slots=_SLOTS,
@@ -197,48 +161,47 @@ def _snapshot(row: Mapping[str, Any], candidate: Mapping[str, Any]) -> WorkerSna
         spec_hash=name,  # the log knows the hash of the one that served only
         heartbeat_at=0.0,
     )
-    why = "" if could else str(candidate["excluded_because"])
-    return WorkerSnapshot(record, _SLOTS, busy, busy, available=could, unavailable_reason=why)
+    could = why is None
+    return WorkerSnapshot(record, _SLOTS, busy, busy, available=could, unavailable_reason=why or "")
 
 
-def _classification(request: Mapping[str, Any]) -> Classification:
-    low, high = request["output_tokens_interval"]
+def _classification(request: Classified) -> Classification:
     return Classification(
-        workload_class=class_named(request["class"]),
-        kind=request["kind"],
-        probabilities=request["probabilities"],
-        expected_output_tokens=request["expected_output_tokens"],
-        output_tokens_interval=(low, high),
-        model_version=request["classifier"],
-        thinking=request["thinking"],
-        language=request["language"],
-        source=request["source"],
+        workload_class=class_named(request.workload_class),
+        kind=request.kind,
+        probabilities=request.probabilities,
+        expected_output_tokens=request.expected_output_tokens,
+        output_tokens_interval=request.output_tokens_interval,
+        model_version=request.classifier,
+        thinking=request.thinking,
+        language=request.language,
+        source=request.source,
     )
 
 
-def _outcome(row: Mapping[str, Any]) -> Outcome:
-    served, request = row["outcome"], row["request"]
+def _outcome(case: _Case) -> Outcome:
+    row, request, served = case.row, case.request, case.row.outcome
     return Outcome(
-        request_id=row["id"],
-        endpoint=row["endpoint"],
-        model=row["model"],
-        status=Status(served["status"]),
-        wall_time=float(row["at"]),
+        request_id=row.id,
+        endpoint=row.endpoint,
+        model=row.model,
+        status=served.status,
+        wall_time=row.at,
         classification=_classification(request),
-        worker=served["worker"],
-        mode=served["mode"],
-        worker_key=served["worker"],
-        fingerprint=row["fingerprint"],
-        occupancy=served["occupancy"],
-        batch=float(served.get("batch", 0.0)),  # logs of older versions have none of these three
-        host=served.get("host", ""),
-        beside=float(served.get("beside", 0.0)),
-        context_tokens=request.get("context_tokens"),
-        has_image=request["image"],
-        total_s=served["total_s"],
-        timings=Timings.from_payload(served),
-        prompt_tokens=request.get("prompt_tokens"),
-        prompt_chars=request["prompt_chars"],
-        completion_tokens=served["completion_tokens"],
-        finish_reason=served["finish_reason"],
+        worker=served.worker,
+        mode=served.mode,
+        worker_key=served.worker,
+        fingerprint=row.fingerprint,
+        occupancy=served.occupancy,
+        batch=served.batch,
+        host=served.host,
+        beside=served.beside,
+        context_tokens=request.context_tokens,
+        has_image=request.image,
+        total_s=served.total_s,
+        timings=served.timings,
+        prompt_tokens=request.prompt_tokens,
+        prompt_chars=request.prompt_chars,
+        completion_tokens=served.completion_tokens,
+        finish_reason=served.finish_reason,
     )

@@ -77,3 +77,22 @@ def test_a_file_without_decisions_is_a_usage_error(tmp_path, text, more):
     shown = CliRunner().invoke(replay, [log(tmp_path, 200), str(path), *more])
     assert shown.exit_code == 2
     assert f"{path} has no logged decisions" in shown.output
+
+
+@pytest.mark.parametrize("more", [["--policy", "static"], ["--forecasts"]])
+def test_lines_that_are_no_complete_decision_are_left_out_and_counted(tmp_path, more):
+    path = log(tmp_path, 200)
+    with open(path, "ab") as file:
+        file.write(b'\n{"v":1,"outcome":{}}\n{"v":1}\n{"cut')
+    shown = CliRunner().invoke(replay, [path, *more])
+    assert "3 of 203 lines are no decision and were left out" in shown.stderr
+    if "--forecasts" not in more:
+        assert shown.exit_code == 0
+
+
+def test_a_log_without_a_complete_decision_is_a_usage_error(tmp_path):
+    path = tmp_path / "d.jsonl"
+    path.write_text('{"v":1,"outcome":{"status":"ok","total_s":-1}}\n')
+    shown = CliRunner().invoke(replay, [str(path)])
+    assert shown.exit_code == 2
+    assert "has no logged decisions" in shown.output

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from router.core import Candidate, CostEstimate, Reason, RoutingDecision, Status
 from router.simulation.forecasts import coverage
+from tests.fakes.logged import logged_row
+from tests.fakes.outcomes import outcome
+
+if TYPE_CHECKING:
+    from router.simulation.logged import Logged
+
+CHOSEN = Candidate("w", "ar", CostEstimate(interval_s=(1.0, 3.0)))
+OTHER = Candidate("v", "ar", excluded_because="draining")
 
 
-def row(seconds: float, **changes: Any) -> dict[str, Any]:
-    chosen = {"worker": "w", "mode": "ar", "interval_s": [1.0, 3.0]}
-    other = {"worker": "v", "mode": "ar", "excluded_because": "draining"}
-    outcome = {"status": "ok", "total_s": seconds + 5.0, "queue_s": 5.0, "retried": False}
-    decision = {"worker": "w", "mode": "ar", "candidates": [other, chosen]}
-    return {"decision": decision, "outcome": outcome | changes}
+def row(seconds: float, candidates=(OTHER, CHOSEN), **changes: Any) -> Logged:
+    decision = RoutingDecision("w", "ar", Reason.PREDICTED_FASTEST, candidates, "learned")
+    values = {"decision": decision, "total_s": seconds + 5.0, "queue_s": 5.0}
+    return logged_row(outcome(worker="w", mode="ar", **(values | changes)))
 
 
 def test_the_share_within_and_beyond_is_counted_without_the_wait_before_the_choice():
@@ -24,13 +31,11 @@ def test_the_share_within_and_beyond_is_counted_without_the_wait_before_the_choi
 
 
 def test_failures_retries_and_unpriced_choices_do_not_count():
-    blind = row(2.0)
-    blind["decision"]["candidates"] = []
     rows = [
-        row(2.0, status="timeout"),
+        row(2.0, status=Status.TIMEOUT),
         row(2.0, retried=True),
-        blind,
-        {**row(2.0), "decision": None},
+        row(2.0, candidates=()),
+        row(2.0, decision=None),
     ]
     assert coverage(rows) is None
     assert coverage([*rows, row(2.0)]).n == 1

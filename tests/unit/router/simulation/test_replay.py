@@ -4,13 +4,12 @@ import math
 from random import Random
 from statistics import fmean
 
-import orjson
 import pytest
 
 from router.core import Candidate, CostEstimate, Reason, RoutingDecision, Status
 from router.policy import PolicySettings, build_policy
-from router.simulation.replay import TooLittleEvidence, read_log, replay
-from router.telemetry.decision_log import DecisionLog, row
+from router.simulation.replay import TooLittleEvidence, replay
+from tests.fakes.logged import logged_row as row
 from tests.fakes.outcomes import outcome
 
 MODES = {"plain": "ar", "prose": "mtp-n3", "code": "dflash2-margin"}
@@ -81,20 +80,3 @@ def test_failures_retries_and_refusals_are_left_out():
     odd.append(row(outcome(decision=None)))
     odd.append(row(outcome(status=Status.SHED, classification=None)))
     assert replay([*odd, *rows], static("plain")).requests == 200
-
-
-def test_a_log_is_read_as_it_was_written(tmp_path):
-    log = DecisionLog(tmp_path / "d.jsonl")
-    for number in range(3):
-        log.record(outcome(at=float(number)))
-    log.close()
-    with log.path.open("ab") as file:
-        file.write(b'{"v": 1, "cut')
-    assert [line["at"] for line in read_log([log.path])] == [0.0, 1.0, 2.0]
-
-
-def test_a_log_of_another_version_is_refused(tmp_path):
-    path = tmp_path / "d.jsonl"
-    path.write_bytes(orjson.dumps({"v": 99, "outcome": {}}) + b"\n")
-    with pytest.raises(ValueError, match="schema 99"):
-        list(read_log([path]))
