@@ -66,5 +66,7 @@ def _interval(row: Logged) -> tuple[float, float] | None:
     for candidate in decision.candidates:
         if (candidate.worker, candidate.mode) == chosen and candidate.interval_s is not None:
             low, high = candidate.interval_s
-            return (low, high) if high > low else None
+            if low is not None and high is not None and high > low:
+                return low, high
+            return None
     return None

@@ -55,12 +55,13 @@ class Classified(Sizes):
 
 @dataclass(frozen=True, slots=True, config=_AS_LOGGED)
 class LoggedCandidate:
-    """One worker as considered; an interval where it was priced."""
+    """One worker as considered; an interval where it was priced. JSON has no infinity: an end that
+    was endless is null in the log."""
 
     worker: str
     mode: str
     excluded_because: str | None = None
-    interval_s: tuple[Seconds, Seconds] | None = None
+    interval_s: tuple[Seconds | None, Seconds | None] | None = None
 
 
 @dataclass(frozen=True, slots=True, config=_AS_LOGGED)

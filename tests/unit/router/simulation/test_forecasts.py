@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from router.simulation.logged import Logged
 
 CHOSEN = Candidate("w", "ar", CostEstimate(interval_s=(1.0, 3.0)))
+ENDLESS = Candidate("w", "ar", CostEstimate(interval_s=(1.0, math.inf)))
 OTHER = Candidate("v", "ar", excluded_because="draining")
 
 
@@ -35,6 +37,7 @@ def test_failures_retries_and_unpriced_choices_do_not_count():
         row(2.0, status=Status.TIMEOUT),
         row(2.0, retried=True),
         row(2.0, candidates=()),
+        row(2.0, candidates=(ENDLESS,)),
         row(2.0, decision=None),
     ]
     assert coverage(rows) is None
