@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from router.bench.measured import Cell, Report, Span
     from router.bench.traffic import Shape
 
 AR: Final = "ar"
@@ -28,6 +29,9 @@ WORTH: Final = 0.02
 
 DRAWS: Final = 400
 _Z95 = NormalDist().inv_cdf(0.975)
+_LEAST_TPS: Final = 1e-6  # an interval that begins below says nothing,
+_MOST_TPS: Final = 1e9  # nor does one that ends above
+_LEAST_S: Final = 1e-6  # no answer takes less
 _ONE_SAMPLE_SIGMA: Final = 0.25  # of the log speed, where one answer gave no interval
 
 
@@ -90,30 +94,29 @@ class Plan:
         }
 
 
-def read_measurements(reports: Iterable[Mapping[str, Any]], concurrency: int) -> Measurements:
+def read_measurements(reports: Iterable[Report], concurrency: int) -> Measurements:
     """The cells of `sweep --json` and `bench --json` reports at that load.
 
     Raises:
         NotMeasured: no cell at that concurrency, or no AR to compare with.
     """
     cells: dict[tuple[str, str], list[Speed]] = defaultdict(list)
-    pinned: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    pinned: dict[tuple[str, str], list[tuple[int, Speed]]] = defaultdict(list)
     memory: dict[str, float] = {}
     loads = set()
     for report in reports:
-        for setting in report.get("settings", ()):
-            if setting.get("memory_gb"):
-                memory[setting["setting"]] = setting["memory_gb"]
+        memory |= {size.setting: size.memory_gb for size in report.settings if size.memory_gb}
         for load, row in _rows(report, concurrency):
             loads.add(load)
-            if row.get("target") == "routed" or load != concurrency or not row["decode_tps"]:
+            if row.target == "routed" or load != concurrency or row.decode_tps is None:
                 continue
-            if row.get("mode") and "setting" not in row:
-                pinned[row["mode"], row["class"]].append(row)
+            speed = _speed(row, row.decode_tps)
+            if row.mode and row.setting is None:
+                pinned[row.mode, row.workload_class].append((row.n, speed))
             else:
-                cells[row.get("setting") or row["target"], row["class"]].append(_speed(row))
-    for key, rows in pinned.items():
-        cells[key].append(_pooled(rows))
+                cells[row.name, row.workload_class].append(speed)
+    for key, speeds in pinned.items():
+        cells[key].append(_pooled(speeds))
     if not cells:
         there = ", ".join(map(str, sorted(loads))) or "nothing"
         raise NotMeasured(f"nothing was measured at {concurrency} at once; there is: {there}")
@@ -122,26 +125,25 @@ def read_measurements(reports: Iterable[Mapping[str, Any]], concurrency: int) ->
     return Measurements({key: tuple(speeds) for key, speeds in cells.items()}, memory)
 
 
-def _rows(report: Mapping[str, Any], unsaid: int) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _rows(report: Report, unsaid: int) -> Iterator[tuple[int, Cell]]:
     """Each row with its load: in it (`sweep`), or in the report or part of one that holds it."""
-    for part in report.get("by_concurrency", (report,)):
-        load = part.get("concurrency", unsaid)
-        for row in part["rows"]:
-            yield row.get("concurrency", load), row
+    for part in report.by_concurrency or (report,):
+        for row in part.rows:
+            yield row.concurrency or part.concurrency or unsaid, row
 
 
-def _speed(row: Mapping[str, Any]) -> Speed:
-    speed, ttft = row["decode_tps"], row.get("ttft_ms", {}).get("p50") or 0.0
-    low, high = speed.get("lower"), speed.get("upper")
-    known = bool(low and high and math.isfinite(high))
+def _speed(row: Cell, speed: Span) -> Speed:
+    low, high = speed.lower or 0.0, speed.upper or math.inf
+    known = low >= _LEAST_TPS and high <= _MOST_TPS
     sigma = math.log(high / low) / (2 * _Z95) if known else _ONE_SAMPLE_SIGMA
-    return Speed(row.get("prompt_tokens") or 0.0, math.log(speed["mean"]), sigma, ttft / 1000)
+    ttft = row.ttft_ms.p50 or 0.0
+    return Speed(row.prompt_tokens or 0.0, math.log(speed.mean), sigma, ttft / 1000)
 
 
-def _pooled(rows: Sequence[Mapping[str, Any]]) -> Speed:
+def _pooled(rows: Sequence[tuple[int, Speed]]) -> Speed:
     """Workers of one mode as one setting; each counts by its answers."""
-    speeds, answers = [_speed(row) for row in rows], sum(row["n"] for row in rows)
-    parts = [(row["n"] / answers, speed) for row, speed in zip(rows, speeds, strict=True)]
+    answers = sum(count for count, _ in rows)
+    parts = [(count / answers, speed) for count, speed in rows]
     return Speed(
         prompt_tokens=sum(part * speed.prompt_tokens for part, speed in parts),
         log_tps=sum(part * speed.log_tps for part, speed in parts),
@@ -204,7 +206,8 @@ def _times(shapes: Sequence[Shape], measured: Measurements, name: str) -> list[f
 def _seconds(shape: Shape, speed: Speed, log_tps: float) -> float:
     """First token at the measured time, scaled to the prompt's length; the rest at decode speed."""
     scale = shape.prompt_tokens / speed.prompt_tokens if speed.prompt_tokens else 1.0
-    return speed.ttft_s * scale + max(0.0, shape.output_tokens - 1) / math.exp(log_tps)
+    seconds = speed.ttft_s * scale + max(0.0, shape.output_tokens - 1) / math.exp(log_tps)
+    return max(_LEAST_S, seconds)
 
 
 def _draws(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import orjson
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from classifier import extract, load
 
@@ -21,8 +24,11 @@ CHARS_PER_TOKEN: Final = 4.0
 """Where nobody counted: English prose under common tokenizers has about this many."""
 
 
+_Tokens = Annotated[int, Field(strict=True, ge=0, le=10_000_000)]
+
+
 class BadTraffic(ValueError):
-    """A file with no request in it; the message names it."""
+    """A file that cannot be read, or has no request in it; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +40,30 @@ class Shape:
     output_tokens: float
 
 
+@pydantic_dataclass(frozen=True, slots=True, config=ConfigDict(allow_inf_nan=False))
+class _Logged:
+    """Of a line of a decision log, what was asked and answered."""
+
+    workload_class: Annotated[str, Field(strict=True, min_length=1)]
+    prompt_tokens: _Tokens | None
+    prompt_chars: Annotated[int, Field(strict=True, ge=0, le=10**12)]
+    completion_tokens: _Tokens | None
+    expected_tokens: Annotated[float, Field(strict=True, ge=0, le=1e7)] | None
+
+
+_LOGGED: Final = TypeAdapter(_Logged)
+
+
 def read_traffic(paths: Sequence[Path]) -> list[Shape]:
     """The requests of decision logs, or of JSON lines of chat bodies (.gz too).
 
     Raises:
-        BadTraffic: a file has none.
-        OSError: one cannot be read.
+        BadTraffic: a file has none, or cannot be read.
     """
     predictor = load()
     shapes: list[Shape] = []
     for path in paths:
-        found = [s for row in _lines(path) if (s := _shape(row, predictor)) is not None]
+        found = [s for row in _rows(path) if (s := _shape(row, predictor)) is not None]
         if not found:
             raise BadTraffic(f"{path} has neither logged decisions nor chat bodies")
         shapes += found
@@ -57,16 +76,23 @@ def mix(shapes: Sequence[Shape]) -> dict[str, float]:
     return {name: round(count / len(shapes), 4) for name, count in counts.most_common()}
 
 
-def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
+def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    for line in _lines(path):
+        try:
+            row = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            continue  # cut short by a crash
+        if isinstance(row, dict):
+            yield row
+
+
+def _lines(path: Path) -> Iterator[bytes]:
     opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rb") as file:
-        for line in file:
-            try:
-                row = orjson.loads(line)
-            except orjson.JSONDecodeError:
-                continue  # cut short by a crash
-            if isinstance(row, dict):
-                yield row
+    try:
+        with opener(path, "rb") as file:
+            yield from file
+    except (OSError, EOFError, zlib.error) as error:
+        raise BadTraffic(f"{path} cannot be read: {error}") from error
 
 
 def _shape(row: Mapping[str, Any], predictor: Predictor) -> Shape | None:
@@ -80,9 +106,20 @@ def _shape(row: Mapping[str, Any], predictor: Predictor) -> Shape | None:
 def _logged(request: Mapping[str, Any], outcome: Mapping[str, Any]) -> Shape | None:
     if "class" not in request or outcome.get("status") != "ok":
         return None
-    prompt = request.get("prompt_tokens") or request.get("prompt_chars", 0) / CHARS_PER_TOKEN
-    output = outcome.get("completion_tokens") or request.get("expected_output_tokens") or 1
-    return Shape(str(request["class"]), float(prompt), float(output))
+    told = {
+        "workload_class": request["class"],
+        "prompt_tokens": request.get("prompt_tokens"),
+        "prompt_chars": request.get("prompt_chars", 0),
+        "completion_tokens": outcome.get("completion_tokens"),
+        "expected_tokens": request.get("expected_output_tokens"),
+    }
+    try:
+        line = _LOGGED.validate_python(told)
+    except ValidationError:
+        return None
+    prompt = line.prompt_tokens or line.prompt_chars / CHARS_PER_TOKEN
+    output = line.completion_tokens or line.expected_tokens or 1
+    return Shape(line.workload_class, float(prompt), float(output))
 
 
 def _asked(body: Mapping[str, Any], predictor: Predictor) -> Shape:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import orjson
 
 from router.cli.measuring import draw_or_explain, plot_option
 from router.cli.output import json_option, print_json, print_table
@@ -67,14 +66,15 @@ def advise(  # noqa: PLR0913 - one parameter per option
         sentences,
     )
     from router.bench.advise import advise as plans_of
+    from router.bench.measured import BadReport, read_report
     from router.bench.traffic import BadTraffic, mix, read_traffic
 
     try:
         shapes = read_traffic(traffic)
-        cells = read_measurements([_report(path) for path in measured], concurrency)
+        cells = read_measurements(map(read_report, measured), concurrency)
         rng = random.Random(seed)  # noqa: S311 - intervals, no secret
         plans = plans_of(shapes, cells, most=most, memory_gb=memory, rng=rng)
-    except BadTraffic as error:
+    except (BadTraffic, BadReport) as error:
         raise click.UsageError(str(error)) from error
     except NotMeasured as error:
         raise click.ClickException(str(error)) from error
@@ -86,16 +86,6 @@ def advise(  # noqa: PLR0913 - one parameter per option
     else:
         _print(plans, said)
     draw_or_explain(partial(draw_plans, plans), plot)
-
-
-def _report(path: Path) -> dict[str, Any]:
-    try:
-        report = orjson.loads(path.read_bytes())
-    except orjson.JSONDecodeError as error:
-        raise click.UsageError(f"{path} is not JSON: {error}") from error
-    if not isinstance(report, dict) or not isinstance(report.get("rows"), list):
-        raise click.UsageError(f"{path} is no output of `sweep --json` or `bench --json`")
-    return report
 
 
 def _print(plans: list[Plan], said: list[str]) -> None:

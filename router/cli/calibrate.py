@@ -189,11 +189,12 @@ def _advice(
 ) -> tuple[Plan, list[str]]:
     from router.bench.advise import NotMeasured, advise, read_measurements, recommended, sentences
     from router.bench.calibrate import equal_traffic
+    from router.bench.measured import parse_report
     from router.bench.traffic import BadTraffic, read_traffic
 
     try:
         sample = read_traffic(options["traffic"]) if options["traffic"] else equal_traffic(report)
-        cells = read_measurements([report], 1)
+        cells = read_measurements([parse_report(report)], 1)
         rng = random.Random(options["seed"])  # noqa: S311 - intervals, no secret
         plans = advise(sample, cells, most=options["most"], memory_gb=machine.room_gb, rng=rng)
     except (BadTraffic, NotMeasured) as error:

@@ -15,6 +15,7 @@ from router.bench.advise import (
     recommended,
     sentences,
 )
+from router.bench.measured import parse_report
 from router.bench.traffic import Shape
 
 
@@ -42,7 +43,7 @@ TRAFFIC = [Shape("structured", 20, 101), Shape("prose", 20, 101)]
 
 
 def plans(rows=ROWS, traffic=TRAFFIC, memory=None, most=3, settings=SETTINGS):
-    cells = read_measurements([{"rows": rows, "settings": settings}], 1)
+    cells = read_measurements([parse_report({"rows": rows, "settings": settings})], 1)
     return advise(traffic, cells, most=most, memory_gb=memory, rng=random.Random(1))
 
 
@@ -94,9 +95,9 @@ def test_what_was_not_measured_is_said():
     with pytest.raises(NotMeasured, match="not measured: reasoning"):
         plans(traffic=[Shape("reasoning", 1, 1)])
     with pytest.raises(NotMeasured, match="at 4 at once; there is: 1"):
-        read_measurements([{"rows": ROWS}], 4)
+        read_measurements([parse_report({"rows": ROWS})], 4)
     with pytest.raises(NotMeasured, match="AR was not measured"):
-        read_measurements([{"rows": [r for r in ROWS if r["setting"] != "ar"]}], 1)
+        read_measurements([parse_report({"rows": [r for r in ROWS if r["setting"] != "ar"]})], 1)
 
 
 def test_the_output_of_bench_is_read_at_the_load_that_was_asked_for():
@@ -110,13 +111,13 @@ def test_the_output_of_bench_is_read_at_the_load_that_was_asked_for():
     alone = part(1, 100.0)
     report = {**alone, "by_concurrency": [alone, part(4, 30.0)]}
     for load, tps in ((1, 100.0), (4, 30.0)):
-        cells = read_measurements([report], load)
+        cells = read_measurements([parse_report(report)], load)
         assert cells.settings == ("ar",)
         assert cells.nearest("ar", Shape("prose", 20, 101)).log_tps == pytest.approx(math.log(tps))
     with pytest.raises(NotMeasured, match="at 2 at once; there is: 1, 4"):
-        read_measurements([report], 2)
+        read_measurements([parse_report(report)], 2)
     with pytest.raises(NotMeasured, match="at 4 at once; there is: 1"):
-        read_measurements([alone], 4)
+        read_measurements([parse_report(alone)], 4)
 
 
 def test_a_plot_is_drawn(tmp_path):
@@ -138,9 +139,22 @@ def test_pinned_workers_of_a_gateway_are_settings_by_their_mode():
         pinned("right", "mtp-n3", 200.0, 30),
         pinned("arms", None, 70.0, 10),
     ]
-    cells = read_measurements([{"rows": rows}], 1)
+    cells = read_measurements([parse_report({"rows": rows})], 1)
     assert set(cells.settings) == {"ar", "mtp-n3", "arms"}
     (pooled,) = cells.cells["mtp-n3", "prose"]
     assert math.exp(pooled.log_tps) == pytest.approx(100.0**0.25 * 200.0**0.75)
     (alone,) = cells.cells["ar", "prose"]
     assert pooled.sigma == pytest.approx(alone.sigma * math.hypot(0.25, 0.75))
+
+
+def test_requests_that_take_no_time_are_compared_all_the_same():
+    rows = [row("ar", "prose", 100.0), row("mtp", "prose", 200.0)]
+    found = plans(rows, [Shape("prose", 0, 1)], settings=[])
+    assert found[0].vs_ar.mean == 1.0
+
+
+def test_an_interval_that_says_nothing_counts_as_unknown():
+    odd = row("ar", "prose", 100.0)
+    odd["decode_tps"] |= {"lower": 1e-300}
+    found = plans([odd], [Shape("prose", 20, 101)], settings=[])
+    assert math.isfinite(found[0].vs_ar.upper)

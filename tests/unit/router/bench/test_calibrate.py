@@ -16,6 +16,7 @@ from router.bench.calibrate import (
     modes_for,
     within,
 )
+from router.bench.measured import parse_report
 from workers.config import read_config
 from workers.gguf_header import Header
 from workers.machine import Machine
@@ -97,7 +98,7 @@ def test_the_config_of_a_plan_is_one_that_check_accepts(tmp_path):
         row["class"] = {"3": "prose", "5": "structured"}[row["class"]]
     traffic = equal_traffic({"rows": rows})
     assert {s.workload_class for s in traffic} == {"prose", "structured"}
-    cells = read_measurements([{"rows": rows}], 1)
+    cells = read_measurements([parse_report({"rows": rows})], 1)
     plan = recommended(advise(traffic, cells, most=3, memory_gb=None, rng=random.Random(1)))
     path = tmp_path / "c.yaml"
     path.write_text(config_text(wish(), plan, settings, machine, ["said"]))

@@ -41,3 +41,30 @@ def test_a_file_without_requests_is_refused(tmp_path):
     path.write_text("{}\n")
     with pytest.raises(BadTraffic, match="neither logged decisions nor chat bodies"):
         read_traffic([path])
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_packed_file_that_cannot_be_unpacked_is_refused(tmp_path, whole):
+    path = tmp_path / "x.jsonl.gz"
+    path.write_bytes(b"hello" if whole else gzip.compress(json.dumps(logged()).encode())[:-9])
+    with pytest.raises(BadTraffic, match=r"x\.jsonl\.gz cannot be read"):
+        read_traffic([path])
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        ("request", "class", ["prose"]),
+        ("request", "prompt_tokens", -5),
+        ("request", "prompt_tokens", "many"),
+        ("request", "expected_output_tokens", {}),
+        ("outcome", "completion_tokens", -5),
+        ("outcome", "completion_tokens", 1e308),
+    ],
+)
+def test_logged_requests_with_sizes_that_cannot_be_do_not_count(tmp_path, part, name, value):
+    odd = logged()
+    odd[part][name] = value
+    path = tmp_path / "decisions.jsonl"
+    path.write_text("\n".join(map(json.dumps, [logged(), odd])))
+    assert len(read_traffic([path])) == 1
