@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice
 from math import exp, log2
+from operator import index
 from pathlib import Path
 from struct import Struct, iter_unpack, pack
 from struct import error as StructError
@@ -53,6 +54,18 @@ _EVIDENCE_STEPS: Final = 20
 """Steps per doubling: a byte reaches to 6,900, more than our training rows can say."""
 _WIDTH: Final = 2 * (len(LANES) + 1)
 _UNPACK: Final = Struct(f"<{len(LANES) + 1}H").unpack
+
+
+_MOST_WEIGHT: Final = 100.0  # of a scale or bias; real ones are below ten
+_UNREADABLE: Final = (
+    KeyError,
+    TypeError,
+    AttributeError,
+    ValueError,
+    RecursionError,
+    StructError,
+    zlib.error,
+)
 
 
 class Predictor(Protocol):
@@ -180,7 +193,11 @@ def to_text(artifact: Artifact) -> str:
 
 def read(path: Path) -> Artifact:
     """The artifact in the file; raises BadArtifact, OSError."""
-    return from_text(path.read_text(encoding="utf-8"), path.name)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise BadArtifact(f"{path.name}: not a classifier artifact ({error})") from error
+    return from_text(text, path.name)
 
 
 def from_text(text: str, where: str) -> Artifact:
@@ -193,23 +210,29 @@ def from_text(text: str, where: str) -> Artifact:
             str(data["version"]),
             tuple(map(intern, data["names"].split("\n"))),  # as stems are: found by identity
             _unsqueezed(data["rows"]),
-            tuple(data["scales"]),
-            tuple(data["biases"]),
-            data["card"],
-            tuple(data.get("hashed", ())),
+            tuple(map(_weight, data["scales"])),
+            tuple(map(_weight, data["biases"])),
+            dict(data["card"]),
+            tuple(map(index, data.get("hashed", ()))),
             _unsqueezed(data.get("hashed_rows", "")),
             _unsqueezed(data.get("evidence", "")),
             float(data.get("bias_evidence", 0.0)),
             tuple(chain.from_iterable(iter_unpack("<I", _unsqueezed(data.get("silent", ""))))),
             _unsqueezed(data.get("silent_evidence", "")),
         )
-    except (KeyError, TypeError, AttributeError, ValueError, StructError, zlib.error) as error:
+    except _UNREADABLE as error:
         if isinstance(error, BadArtifact):
             raise
         raise BadArtifact(f"{where}: not a classifier artifact ({error!r})") from error
     if not _fits(artifact):
         raise BadArtifact(f"{where}: sizes do not fit together")
     return artifact
+
+
+def _weight(value: float) -> float:
+    if not abs(value) <= _MOST_WEIGHT:
+        raise ValueError(f"a scale or bias of {value}")
+    return float(value)
 
 
 def _squeezed(raw: bytes) -> str:

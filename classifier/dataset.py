@@ -78,10 +78,10 @@ def _row(name: str, number: int, line: str) -> LabelledRequest:
         data = json.loads(line)
         label = WorkloadClass(data["label"])
         answer = WorkloadClass(data.get("answer_label", label))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        sub = data.get("answer_sublabel") or data.get("sublabel") or data.get("kind") or ""
+        kind = KIND_OF_SUBLABEL.get(sub, sub)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BadRow(f"{name}:{number}: not a labelled request ({error!r})") from error
-    sub = data.get("answer_sublabel") or data.get("sublabel") or data.get("kind") or ""
-    kind = KIND_OF_SUBLABEL.get(sub, sub)
     return LabelledRequest(
         identity=str(data.get("id", f"{name}:{number}")),
         body={key: value for key, value in data.items() if key not in _NOT_BODY},

@@ -25,6 +25,10 @@ FOLDS: Final = 5
 FOLD_SEED: Final = 0
 
 
+class TooFewGroups(ValueError):
+    """The rows cannot be folded by group; says how many groups there are."""
+
+
 @dataclass(frozen=True, slots=True)
 class Evaluation:
     """Scored rows in the order of the data, and the microseconds each took (empty if not timed)."""
@@ -56,7 +60,12 @@ def cross_validate(
     """Pooled out-of-fold scores of `rows`, folded by group; `extra` rows only ever train.
 
     `progress` is called with (folds done, folds).
+
+    Raises:
+        TooFewGroups: there are fewer groups than FOLDS.
     """
+    if (there := len({row.group for row in rows})) < FOLDS:
+        raise TooFewGroups(f"cross-validation needs rows of {FOLDS} groups, here are {there}")
     from sklearn.model_selection import GroupKFold
 
     from classifier.estimator import WorkloadEstimator, examples_of

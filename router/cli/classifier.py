@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ import click
 from router.cli.extras import need, needs
 
 if TYPE_CHECKING:
+    from classifier import Predictor
     from classifier.evaluate import Evaluation
 
 DATA = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -35,9 +37,24 @@ def group() -> None:
     """
 
 
+def _writable(_context: click.Context, _option: click.Parameter, path: Path) -> Path:
+    """Training takes minutes: that its model cannot be kept is said before."""
+    if not path.parent.is_dir():
+        raise click.BadParameter(f"there is no folder {path.parent}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise click.BadParameter(f"{path} cannot be written")
+    return path
+
+
 @group.command()
 @click.argument("files", nargs=-1, required=True, type=DATA)
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True)
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    callback=_writable,
+    help="The model's file.",
+)
 @click.option("--cv/--no-cv", default=True, help="Cross-validate by group first, for the card.")
 @click.option("--authored/--no-authored", default=True, help="Also train on our own prompts.")
 @_plots_option
@@ -72,7 +89,10 @@ def train(
         figures = report(evaluation)
         _plot(evaluation, plots)
     artifact = fit([*rows, *extra], TrainConfig(Settings(), figures))
-    save(artifact, out)
+    try:
+        save(artifact, out)
+    except OSError as error:
+        raise click.ClickException(f"{out} cannot be written: {error}") from error
     if as_json:
         click.echo(json.dumps(figures))
     click.echo(
@@ -99,7 +119,6 @@ def evaluate(file: Path, cv: bool, model: Path | None, plots: Path | None, as_js
       specroute classifier evaluate prompts.jsonl.gz --json
     """
     from classifier import authored as own
-    from classifier import load
     from classifier.evaluate import evaluate as score
     from classifier.evaluate import report
 
@@ -107,7 +126,7 @@ def evaluate(file: Path, cv: bool, model: Path | None, plots: Path | None, as_js
     if cv:
         evaluation = _cross_validated(rows, own.rows())
     else:
-        evaluation = score(rows, load(model), time.perf_counter)
+        evaluation = score(rows, _predictor(model), time.perf_counter)
     _plot(evaluation, plots)
     figures = report(evaluation)
     click.echo(json.dumps(figures) if as_json else _table(figures))
@@ -126,12 +145,21 @@ def explain(file: IO[bytes], model: Path | None, thinking: bool, top: int, as_js
     Example:
       echo '{"messages":[{"role":"user","content":"hi"}]}' | specroute classifier explain
     """
-    from classifier import load
     from classifier.explain import explain as account
     from classifier.explain import to_json, to_text
 
-    explanation = account(_chat_body(file.read()), load(model), default_thinking=thinking)
+    explanation = account(_chat_body(file.read()), _predictor(model), default_thinking=thinking)
     click.echo(json.dumps(to_json(explanation, top)) if as_json else to_text(explanation, top))
+
+
+def _predictor(model: Path | None) -> Predictor:
+    from classifier import load
+    from classifier.artifact import BadArtifact
+
+    try:
+        return load(model)
+    except (BadArtifact, OSError) as error:
+        raise click.UsageError(str(error)) from error
 
 
 def _chat_body(body: bytes) -> dict[str, Any]:
@@ -150,9 +178,12 @@ def _chat_body(body: bytes) -> dict[str, Any]:
 def _draws(_context: click.Context, _option: click.Parameter, value: str) -> range:
     first, dash, last = value.partition("-")
     try:
-        return range(int(first), int(last) + 1) if dash else range(int(first))
+        draws = range(int(first), int(last) + 1) if dash else range(int(first))
     except ValueError as error:
         raise click.BadParameter(f"{value!r} is neither a number nor FIRST-LAST") from error
+    if not draws:
+        raise click.BadParameter(f"{value!r} is no draw at all")
+    return draws
 
 
 @group.command()
@@ -200,7 +231,9 @@ def prove(file: Path, language: str, kind: str, seeds: range, trial: str, as_jso
     from classifier.proof import prove as run
 
     rows, extra = _read(file), own.rows()
-    kinds = kinds_of(rows) if kind == "all" else [kind]
+    kinds = kinds_of(rows) if kind == "all" else [row.kind for row in rows if row.kind == kind][:1]
+    if not kinds:
+        raise click.UsageError(f"{file} has no kind with enough rows to leave out: --kind {kind}")
     met = True
     for left_out, seed in product(kinds, seeds):
         experiment = Experiment(
@@ -249,12 +282,15 @@ def _read(file: Path) -> list[Any]:
 
 def _cross_validated(rows: list[Any], extra: list[Any]) -> Evaluation:
     from classifier.estimator import Settings
-    from classifier.evaluate import cross_validate
+    from classifier.evaluate import TooFewGroups, cross_validate
 
     def progress(done: int, total: int) -> None:
         click.echo(f"fold {done} of {total}", err=True)
 
-    return cross_validate(rows, extra, Settings(), progress)
+    try:
+        return cross_validate(rows, extra, Settings(), progress)
+    except TooFewGroups as error:
+        raise click.UsageError(str(error)) from error
 
 
 def _plot(evaluation: Evaluation, folder: Path | None) -> None:

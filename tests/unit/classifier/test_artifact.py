@@ -101,6 +101,12 @@ def test_more_names_than_the_lanes_hold_are_cut_off(artifact):
         {"names": "one\ntwo"},
         {"names": None},
         {"scales": [1.0]},
+        {"scales": [None] * len(LANES)},
+        {"biases": ["x"] * len(LANES)},
+        {"biases": [float("nan")] * len(LANES)},
+        {"scales": [1e300] * len(LANES)},
+        {"card": 5},
+        {"hashed": ["x"], "hashed_rows": ""},
         {"silent": "eNpjYGBgAAAABAAB"},
         {"silent": "eNpjZGIGAAANAAc="},
     ],
@@ -113,8 +119,9 @@ def test_says_what_is_wrong_with_a_file(artifact, tmp_path, change):
         load(path)
 
 
-def test_text_that_is_not_json_is_a_bad_artifact(tmp_path):
-    (tmp_path / "a.json").write_text("{")
+@pytest.mark.parametrize("text", [b"{", b"\xff", b"[" * 100_000, b"5"])
+def test_text_that_is_not_json_is_a_bad_artifact(tmp_path, text):
+    (tmp_path / "a.json").write_bytes(text)
     with pytest.raises(BadArtifact):
         read(tmp_path / "a.json")
 

@@ -40,8 +40,15 @@ def test_a_kind_of_another_class_is_not_kept(tmp_path):
     assert read(write(tmp_path / "r.jsonl", row))[0].kind == ""
 
 
-@pytest.mark.parametrize("row", [{"label": "poetry"}, {}, [1], 7])
+@pytest.mark.parametrize("row", [{"label": "poetry"}, {}, [1], 7, {**ROW, "answer_sublabel": [1]}])
 def test_names_file_and_line_of_a_bad_row(tmp_path, row):
     path = write(tmp_path / "r.jsonl", ROW, row)
     with pytest.raises(BadRow, match=r"r\.jsonl:2"):
+        read(path)
+
+
+def test_a_line_nested_too_deeply_is_a_bad_row(tmp_path):
+    path = tmp_path / "r.jsonl"
+    path.write_text("[" * 100_000 + "\n")
+    with pytest.raises(BadRow, match=r"r\.jsonl:1"):
         read(path)
