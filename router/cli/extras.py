@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _EXTRA_WITH: Final[Mapping[str, str]] = {
     "matplotlib": "simulate",
     "simpy": "simulate",
-    "sklearn": "train",
+    "sklearn": "classifier",
 }
 """Module -> the smallest extra of pyproject.toml that has it; `make up` installs none of these."""
 

@@ -222,7 +222,7 @@ class Exchanges:
         exchange = Exchange(response, first, chunks, delivery)
         if endpoint.generates and not _is_answer(exchange.content_type, first):
             kind = exchange.content_type[:60].decode("latin-1")
-            failure = f"the worker sent no answer but {kind} beginning with {first[:40]!r}"
+            failure = f"the worker sent {kind} that is no answer"
             raise UpstreamFailed(failure, extra={"sent": True})
         return exchange
 
