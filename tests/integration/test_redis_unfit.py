@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
-
 import pytest
 
 from classifier import Remembered
@@ -22,19 +20,6 @@ CELL, OTHER = CellName("v", '[["m","k","ar"],["prose"],0]'), CellName("n", '["m"
 TOTAL = TotalName("m", "prose", "ar")
 NOW = 300 * DAY_EPOCHS
 ONE_MINUTE = Slice(60, 20)
-
-
-@pytest.fixture
-async def closing():
-    async with AsyncExitStack() as stack:
-        yield stack
-
-
-@pytest.fixture
-def client(redis_url, closing):
-    made = connect(redis_url)
-    closing.push_async_callback(made.aclose)
-    return made
 
 
 @pytest.fixture

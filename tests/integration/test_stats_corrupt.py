@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextlib import AsyncExitStack
 from random import Random
 
 import pytest
@@ -14,7 +13,7 @@ from router.telemetry.store import open_store
 from tests.fakes.gateway import HandClock
 from tests.fakes.outcomes import outcome
 from tests.fakes.routing import question, trio
-from workers.in_redis import connect, key
+from workers.in_redis import key
 
 IMPOSSIBLE = ("nan", "inf", "-inf", "1e300", "-1e300", "-5", "1e9", "junk", "\xff", "")
 PARTS = ("n", "w", "y", "q")
@@ -52,19 +51,6 @@ class Gateway:
         for table in self.known.tables.values():
             assert all(math.isfinite(table.estimate(cell).mean) for cell in table.observed())
         assert 0.0 < self.known.prompt_tokens("tiny", "en", 400) < 1e5
-
-
-@pytest.fixture
-async def closing():
-    async with AsyncExitStack() as stack:
-        yield stack
-
-
-@pytest.fixture
-def client(redis_url, closing):
-    made = connect(redis_url)
-    closing.push_async_callback(made.aclose)
-    return made
 
 
 @pytest.fixture
