@@ -32,7 +32,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "sign_out": "Sign out",
     "token": "Admin token or API key",
     "token_hint": "The admin token may drain, restart and load workers. An API key, or the box "
-    "below, gives a read-only view. “specroute up” keeps the token in its state folder, "
+    "above, gives a read-only view. “specroute up” keeps the token in its state folder, "
     "in the file admin-token.",
     "view_only": "Read only",
     "wrong_token": "That token is not known here.",
