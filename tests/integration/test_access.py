@@ -17,6 +17,8 @@ from tests.support.waiting import until
 from workers.keys import worker_api_key
 from workers.scripted import Script
 
+pytestmark = pytest.mark.slow
+
 KEY = "sk-specroute-of-alice"
 ALICE = KeyEntry("alice", hash_key(KEY))
 BEARER = {"authorization": f"Bearer {KEY}"}

@@ -20,6 +20,8 @@ from workers.keys import worker_api_key
 from workers.registry import open_registry
 from workers.scripted import Script
 
+pytestmark = pytest.mark.slow
+
 
 def _script(name: str, **changes) -> Script:
     return Script(api_key=worker_api_key(SECRET, name), **changes)

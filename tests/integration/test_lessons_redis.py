@@ -25,6 +25,8 @@ from workers.clock import SystemClock
 from workers.keys import seal
 from workers.registry import open_registry
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 async def lessons():

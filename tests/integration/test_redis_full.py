@@ -16,6 +16,8 @@ from tests.support.waiting import until
 from workers.in_redis import connect, key
 from workers.registry import EXPIRY_S, RedisRegistry, RegistryUnavailable
 
+pytestmark = pytest.mark.slow
+
 SECRET = "cluster secret"  # noqa: S105
 
 

@@ -16,6 +16,8 @@ from tests.fakes.gateway import HandClock
 from tests.fakes.outcomes import outcome
 from workers.in_redis import connect, key
 
+pytestmark = pytest.mark.slow
+
 CELL, OTHER = CellName("v", '[["m","k","ar"],["prose"],0]'), CellName("n", '["m"]')
 TOTAL = TotalName("m", "prose", "ar")
 NOW = 300 * DAY_EPOCHS

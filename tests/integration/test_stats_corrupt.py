@@ -15,6 +15,8 @@ from tests.fakes.outcomes import outcome
 from tests.fakes.routing import question, trio
 from workers.in_redis import key
 
+pytestmark = pytest.mark.slow
+
 IMPOSSIBLE = ("nan", "inf", "-inf", "1e300", "-1e300", "-5", "1e9", "junk", "\xff", "")
 PARTS = ("n", "w", "y", "q")
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tests.support.gateway import RunningGateway
     from tests.support.raw_server import Peer
 
+pytestmark = pytest.mark.slow
+
 ROLE = event({"choices": [{"index": 0, "delta": {"role": "assistant", "content": None}}]})
 USAGE = event({"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2}})
 PIECES = (

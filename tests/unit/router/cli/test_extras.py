@@ -9,6 +9,8 @@ import sys
 import orjson
 import pytest
 
+pytestmark = pytest.mark.slow
+
 MODULES = ("simpy", "sklearn", "matplotlib")
 LABELLED = {"messages": [{"role": "user", "content": "Say hi"}], "label": "prose"}
 FLEET = "deploy/simulation/fleet.yaml"
