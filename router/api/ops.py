@@ -100,8 +100,10 @@ async def put_policy(request: Request) -> JSONAnswer:
 
 def _check_static_worker(services: Services, settings: Any) -> None:
     name = settings.get("static_worker") if isinstance(settings, dict) else None
+    if not name:
+        return
     names = [worker.name for worker in services.fleet.everything()]
-    if name and name not in names:
+    if name not in names:
         there = ", ".join(sorted(names)) or "none"
         message = f"no worker is named {name!r}; there are: {there}"
         raise BadRequest(message, param="settings.static_worker")

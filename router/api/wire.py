@@ -342,8 +342,8 @@ def _without_offers(data: bytes, size: int) -> bytes:
 
     None is taken, and llhttp would take the body of such a request for that other protocol.
     """
-    if b"pgrade:" not in data[:size] and b"PGRADE:" not in data[:size]:
-        return data
+    if data.find(b"pgrade:", 0, size) < 0 and data.find(b"PGRADE:", 0, size) < 0:
+        return data  # of any other spelling llhttp complains, and the request is uvicorn's
     return _UPGRADE.sub(b"\r\nx-offer", data[:size]) + data[size:]  # of the same length
 
 

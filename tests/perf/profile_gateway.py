@@ -26,6 +26,7 @@ from tests.perf.targets import start_ours, start_stub
 # A frame of ours in a collapsed stack: its package, or the part of `router` that it belongs to.
 _OURS = re.compile(r"\((?:[^()]*/)?(router/\w+|classifier|workers)[^()]*:\d+\)")
 PINNED = "x-specroute-worker: plain\r\n"
+IDLE_S = 20.0
 CASES = {
     "plain, routed": (Load(8, 250), ""),
     "plain, pinned": (Load(8, 250), PINNED),
@@ -78,6 +79,10 @@ def main(
                     watcher.wait()
                     _print_shares(Path(out))
             click.echo(f"{ours.rss_mb():.0f} MB after the load")
+            time.sleep(3.0)  # what answers taught is still being shared
+            before = ours.cpu_s()
+            time.sleep(IDLE_S)
+            click.echo(f"{1e3 * (ours.cpu_s() - before) / IDLE_S:.0f} ms of CPU a second when idle")
         finally:
             ours.stop()
             stub.stop()
